@@ -1,0 +1,37 @@
+# Everything below works on a fresh machine: the first target that needs it creates .venv and installs into it.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LINTED := src tests $(wildcard examples benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint clean
+
+help:
+	@echo "make demo    train, compare and tag on an invented corpus"
+	@echo "make test    lint, types and tests"
+	@echo "make lint    lint and types only"
+	@echo "make clean   remove .venv and every cache"
+
+# Redone only when pyproject.toml changes: the install is editable, sources need no new one.
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check --quiet $(LINTED)
+	$(BIN)/ruff format --quiet --check $(LINTED)
+	$(BIN)/mypy --no-error-summary
+
+test: lint
+	$(BIN)/python -m pytest --quiet -n 2
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests $(wildcard examples benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

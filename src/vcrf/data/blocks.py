@@ -1,0 +1,103 @@
+"""Sentences of a text before their fields are looked at: runs of lines, and the split they belong to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from vcrf.errors import InputError
+
+_SPLIT = re.compile(r"#\s*split\s*=\s*(.*?)\s*$")
+
+
+class Block(NamedTuple):
+    """Consecutive lines without a blank one.
+
+    Parameters
+    ----------
+    first_line : int
+        Number of the first line in the file, from 1.
+    lines : list of str
+        All lines, comments included, so that line numbers can be counted.
+    """
+
+    first_line: int
+    lines: list[str]
+
+
+def split_blocks(content: str, boundaries: tuple[str, ...] = ()) -> Iterator[Block]:
+    r"""Cut a text at its blank lines.
+
+    Parameters
+    ----------
+    content : str
+        Lines that end in `\n`; the last one need not.
+    boundaries : tuple of str
+        A line that starts with one of these separates as a blank line does.
+
+    Yields
+    ------
+    Block
+        Never without lines.
+    """
+    # Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
+    lines: list[str] = []
+    number = 0
+    for number, line in enumerate(content.split("\n"), 1):
+        if not line or line.isspace() or line.startswith(boundaries):
+            if lines:
+                yield Block(number - len(lines), lines)
+                lines = []
+        else:
+            lines.append(line)
+    if lines:
+        yield Block(number + 1 - len(lines), lines)
+
+
+def select_split(blocks: Iterable[Block], split: str | Collection[str], name: str) -> list[Block]:
+    """Keep the blocks whose comment `# split = NAME` gives a wanted name.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+    split : str or collection of str
+        The wanted name or names.
+    name : str
+        The file's name, for the messages.
+
+    Returns
+    -------
+    list of Block
+
+    Raises
+    ------
+    InputError
+        When no block has such a comment, or a wanted name does not occur.
+    """
+    wanted = {split} if isinstance(split, str) else set(split)
+    named = [(split_name(block), block) for block in blocks]
+    found = {block_split for block_split, _ in named if block_split is not None}
+    if not found:
+        raise InputError(
+            f"{name}: split={split!r} expects sentences with a comment '# split = NAME', but none has one. "
+            "Leave split out to read the whole file."
+        )
+    if wanted - found:
+        missing = ", ".join(sorted(wanted - found))
+        raise InputError(
+            f"{name}: no sentence of split {missing}; the file has {', '.join(sorted(found))}. "
+            "Pass one of these, or leave split out to read the whole file."
+        )
+    return [block for block_split, block in named if block_split in wanted]
+
+
+def split_name(block: Block) -> str | None:
+    """Return NAME of the comment `# split = NAME` before the first token, or None without one."""
+    for line in block.lines:
+        if not line.startswith("#"):
+            return None
+        match = _SPLIT.match(line)
+        if match:
+            return match[1]
+    return None

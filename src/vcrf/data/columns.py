@@ -1,0 +1,112 @@
+"""Column files: one token a line, fields between tabs or blanks, blank lines between sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from sys import intern
+from typing import TypeAlias
+
+from vcrf.data.blocks import Block
+from vcrf.data.corpus import Sentence
+from vcrf.errors import InputError
+
+Splitter: TypeAlias = Callable[[str], list[str]]
+
+# CoNLL-2003 announces documents with such a line; it is no token, and it ends a sentence.
+BOUNDARIES = ("-DOCSTART-",)
+
+# Not str.split(): a no-break space belongs to its token.
+_split_on_blanks = re.compile(r"[^ \t]+").findall
+_KEY_VALUE = re.compile(r"#\s*[\w.:-]+\s*=")
+
+
+def parse_columns(blocks: Iterable[Block], name: str, sample: str, form: int, tag: int) -> Iterator[Sentence]:
+    """Read token and label of each line.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+    name : str
+        The file's name, for sources and messages.
+    sample : str
+        The first line with data. With a tab in it, the file is split on tabs only, so that tokens may
+        contain blanks; otherwise on runs of blanks. Every line must have as many fields as this one.
+    form, tag : int
+        Columns of token and label; negative ones count from the end.
+
+    Yields
+    ------
+    Sentence
+        A block of comments only yields none.
+
+    Raises
+    ------
+    InputError
+        At a malformed line, with its number.
+    """
+    split_line = _splitter(sample)
+    n_columns = len(split_line(sample))
+    form_index = _column(form, n_columns, name, "form")
+    tag_index = _column(tag, n_columns, name, "tag")
+    is_comment = _is_comment_with_tabs if "\t" in sample else _is_comment
+    for block in blocks:
+        numbered = [
+            (number, split_line(line))
+            for number, line in enumerate(block.lines, block.first_line)
+            if not (line[0] == "#" and is_comment(line))
+        ]
+        if not numbered:
+            continue
+        _check_fields(numbered, n_columns, (form_index, tag_index), name)
+        yield Sentence(
+            tuple([intern(row[form_index]) for _, row in numbered]),
+            tuple([intern(row[tag_index]) for _, row in numbered]),
+            f"{name}:{numbered[0][0]}",
+        )
+
+
+def _splitter(sample: str) -> Splitter:
+    return (lambda line: line.split("\t")) if "\t" in sample else _split_on_blanks
+
+
+def _is_comment_with_tabs(line: str) -> bool:
+    """Say whether a line with `#` is a comment: it has no tab, unlike the token `#hashtag<TAB>label`."""
+    return "\t" not in line
+
+
+def _is_comment(line: str) -> bool:
+    """Say whether a line is `# key = value`: no other is a comment, `# NN` is a token with its label."""
+    return _KEY_VALUE.match(line) is not None
+
+
+def _column(index: int, n_columns: int, name: str, role: str) -> int:
+    """Return the column counted from 0."""
+    if n_columns < 2:
+        raise InputError(
+            f"{name}: expected at least two columns, token and label, got {n_columns}. "
+            "Separate them by a tab or a blank."
+        )
+    if not -n_columns <= index < n_columns:
+        raise InputError(
+            f"{name}: {role}={index}, but the file has {n_columns} columns. "
+            f"Pass a number from {-n_columns} to {n_columns - 1}."
+        )
+    return index % n_columns
+
+
+def _check_fields(
+    numbered: list[tuple[int, list[str]]], n_columns: int, needed: tuple[int, int], name: str
+) -> None:
+    for number, row in numbered:
+        if len(row) != n_columns:
+            raise InputError(
+                f"{name}:{number}: expected {n_columns} columns as in the first line with data, "
+                f"got {len(row)}. Correct the line; sentences are separated by a blank line."
+            )
+        for index in needed:
+            if not row[index]:
+                raise InputError(
+                    f"{name}:{number}: expected text in column {index}, got an empty field. "
+                    "Fill it in, or choose other columns with form= and tag=."
+                )

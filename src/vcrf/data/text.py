@@ -1,0 +1,137 @@
+"""From a path, standard input or a stream to decoded text: compression, encoding, line ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, NamedTuple, TypeAlias
+
+from vcrf.errors import InputError
+
+Source: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
+
+# Magic bytes decide where no name does (standard input, streams).
+_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+_BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
+
+
+class Text(NamedTuple):
+    r"""Decoded content and the name that error messages use for it.
+
+    Parameters
+    ----------
+    name : str
+        The path as the user wrote it, `<stdin>`, or the stream's name.
+    content : str
+        No byte order mark, lines end in `\n`.
+    """
+
+    name: str
+    content: str
+
+
+def read_text(source: Source) -> Text:
+    """Read all of a text, decompressed.
+
+    Parameters
+    ----------
+    source : str, path, or open stream
+        A file (plain, .gz, .bz2, .xz), `-` for standard input, or anything with `read`.
+
+    Returns
+    -------
+    Text
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is broken, is not UTF-8 or contains a NUL character.
+    """
+    name, raw = _read_raw(source)
+    content = raw if isinstance(raw, str) else _decode(_decompress(raw, name), name)
+    content = content.removeprefix("\ufeff")
+    if "\r" in content:
+        content = content.replace("\r\n", "\n")
+    _check_nul(content, name)
+    return Text(name, content)
+
+
+def compression_suffix(name: str) -> str:
+    """Return `.gz`, `.bz2` or `.xz` when the name ends so, otherwise the empty string."""
+    suffix = Path(name).suffix.lower()
+    return suffix if suffix in _MAGIC else ""
+
+
+def _read_raw(source: Source) -> tuple[str, bytes | str]:
+    if not isinstance(source, (str, os.PathLike)):
+        return str(getattr(source, "name", "<stream>")), source.read()
+    name = os.fspath(source)
+    if name == "-":
+        # Bytes where there are any: the terminal's encoding has no say in a UTF-8 format.
+        return "<stdin>", getattr(sys.stdin, "buffer", sys.stdin).read()
+    try:
+        return name, Path(name).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{name}: expected a readable file, got: {error.strerror}. Check the path and its permissions."
+        ) from error
+
+
+def _decompress(data: bytes, name: str) -> bytes:
+    suffix = compression_suffix(name) or _compression_of(data)
+    if not suffix:
+        return data
+    decompress, kind = _decompressor(suffix)
+    try:
+        return decompress(data)
+    # Each library has its own set, zlib.error and LZMAError among them: plain subclasses of Exception.
+    except Exception as error:
+        raise InputError(
+            f"{name}: expected {kind} data, got bytes that cannot be decompressed ({error}). "
+            f"The file is cut off or damaged, or it is not compressed: then rename it without {suffix}."
+        ) from error
+
+
+def _compression_of(data: bytes) -> str:
+    if data.startswith(_MAGIC[".bz2"]):
+        # "BZh" alone could begin a plain word; what follows the level digit could not.
+        return ".bz2" if data[4:10] in _BZ2_BLOCKS else ""
+    return next((suffix for suffix, magic in _MAGIC.items() if data.startswith(magic)), "")
+
+
+def _decompressor(suffix: str) -> tuple[Callable[[bytes], bytes], str]:
+    # Imported late: most files need none of the three.
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.decompress, "gzip"
+    if suffix == ".bz2":
+        import bz2
+
+        return bz2.decompress, "bzip2"
+    import lzma
+
+    return lzma.decompress, "xz"
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{name}:{line}: expected UTF-8, got byte 0x{data[error.start]:02x} ({error.reason}). "
+            "Convert the file first, for instance: iconv -f LATIN1 -t UTF-8."
+        ) from error
+
+
+def _check_nul(content: str, name: str) -> None:
+    position = content.find("\0")
+    if position >= 0:
+        line = content.count("\n", 0, position) + 1
+        raise InputError(
+            f"{name}:{line}: expected text, got a NUL character. "
+            "The file is binary, damaged, or UTF-16: convert it to UTF-8."
+        )

@@ -1,0 +1,19 @@
+"""Errors that say what was expected, what was found, where, and what to do."""
+
+from __future__ import annotations
+
+
+class VcrfError(Exception):
+    """Base of every error that vcrf raises on purpose."""
+
+
+class InputError(VcrfError, ValueError):
+    """The data or an argument is wrong. The message names the file and line where there is one."""
+
+
+class BudgetError(VcrfError, ValueError):
+    """The exact computation asked for is larger than its budget; the message names the knob."""
+
+
+class NotFittedError(VcrfError, ValueError, AttributeError):
+    """A fitted attribute or method was used before `fit`."""

@@ -1,0 +1,223 @@
+"""Attributes given by the user: feature dicts or attribute lists as for sklearn-crfsuite, or arrays of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.families.family import Family
+from vcrf.families.presets import transition_families
+from vcrf.families.templates import Occurrences
+from vcrf.families.text import Text, encode_strings, sentence_ptr
+from vcrf.types import Floats, Ints, UInts32, UInts64
+
+
+@dataclass
+class AttributeText(Text):
+    """Sentences of given attributes. Words are unknown: every token has the same empty word.
+
+    Attributes
+    ----------
+    names : attribute strings ("word:cat"), distinct
+    sources : for each attribute the number of its feature name in `source_names`
+    positions, attributes, values : (n_occurrences,) arrays, in order of position
+    """
+
+    names: list[str] = field(default_factory=list)
+    sources: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    source_names: list[str] = field(default_factory=list)
+    positions: UInts32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    attributes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: Floats = field(default_factory=lambda: np.zeros(0))
+    _by_source: dict[str, Ints] | None = field(default=None, repr=False)
+    _keys: UInts64 | None = field(default=None, repr=False)
+
+    def keys(self) -> UInts64:
+        """Content hash of each attribute string."""
+        from vcrf.kernels import hashing
+
+        if self._keys is None:
+            self._keys = np.empty(len(self.names), np.uint64)
+            hashing.hash_strings(*encode_strings(self.names), self._keys)
+        return self._keys
+
+    def occurrences_of(self, source_name: str) -> Ints:
+        """Indices of the occurrences whose attribute belongs to a feature name, in order of position."""
+        if self._by_source is None:
+            of_source = self.sources[self.attributes]
+            order = np.argsort(of_source, kind="stable")
+            ends = np.searchsorted(of_source[order], np.arange(len(self.source_names) + 1))
+            self._by_source = {
+                name: order[ends[i] : ends[i + 1]] for i, name in enumerate(self.source_names)
+            }
+        return self._by_source.get(source_name, np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True)
+class NamedFeature:
+    """The attributes that the user gave under one feature name."""
+
+    name: str
+
+    def read(self, text: Text) -> Occurrences:
+        assert isinstance(text, AttributeText), "named features are read off given attributes only"
+        which = text.occurrences_of(self.name)
+        positions, values = text.positions[which], text.values[which]
+        is_single = len(positions) < 2 or bool(np.all(positions[1:] != positions[:-1]))
+        is_indicator = bool(np.all(values == 1.0))
+        keys = text.keys()[text.attributes[which]]
+        return Occurrences(positions, keys, None if is_indicator else values, is_single)
+
+    def log_cardinality(self, text: Text) -> float:
+        assert isinstance(text, AttributeText)
+        which = text.occurrences_of(self.name)
+        return float(np.log(max(len(np.unique(text.attributes[which])), 1)))
+
+    def describe(self, text: Text, position: int) -> str:
+        assert isinstance(text, AttributeText)
+        which = text.occurrences_of(self.name)
+        at = which[np.searchsorted(text.positions[which], position)]
+        return text.names[text.attributes[at]]
+
+
+def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
+    """Flatten feature dicts, attribute lists or rows of numbers into arrays.
+
+    A dict follows sklearn-crfsuite: {"w": "cat"} is the attribute "w:cat", True is 1, a number keeps its
+    value (negative too), a nested dict joins names with ":", a list or set gives one attribute an element.
+    """
+    reader = _Reader()
+    for i, sentence in enumerate(sentences):
+        for t, token in enumerate(sentence):
+            reader.add(token, i, t)
+    ptr = sentence_ptr(sentences)
+    n = int(ptr[-1])
+    return AttributeText(
+        sent_ptr=ptr,
+        words=[""] if n else [],
+        word_ids=np.zeros(n, np.uint32),
+        names=list(reader.ids),
+        sources=np.array(reader.source_of, np.int64),
+        source_names=list(reader.source_ids),
+        positions=np.array(reader.positions, np.uint32),
+        attributes=np.array(reader.attributes, np.int64),
+        values=np.array(reader.values, np.float64),
+    )
+
+
+def explicit_families(text: AttributeText, tags: int = 2) -> list[Family]:
+    """One family per feature name with single labels, and the families of plain tag patterns."""
+    return [Family(name, (NamedFeature(name),)) for name in text.source_names] + transition_families(tags)
+
+
+class _Reader:
+    """Interns attribute strings and collects their occurrences."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, int] = {}
+        self.source_ids: dict[str, int] = {}
+        self.source_of: list[int] = []
+        self.positions: list[int] = []
+        self.attributes: list[int] = []
+        self.values: list[float] = []
+        self.position = 0
+        # ("word", "cat") -> id of "word:cat": most tokens repeat pairs that were seen before.
+        self._pairs: dict[tuple[str, str], int] = {}
+
+    def add(self, token: Any, sentence: int, index: int) -> None:
+        start = len(self.attributes)
+        if isinstance(token, dict):
+            self._add_dict(token, sentence, index)
+        else:
+            for name, value, source in _listed(token, sentence, index):
+                self._put(self._intern(name, source), value)
+        if len(set(self.attributes[start:])) < len(self.attributes) - start:
+            self._sum_repeats(start)
+        self.position += 1
+
+    def _add_dict(self, token: dict[Any, Any], sentence: int, index: int) -> None:
+        pairs = self._pairs
+        for key, value in token.items():
+            if type(value) is str and type(key) is str:
+                attribute = pairs.get((key, value))
+                if attribute is None:
+                    attribute = pairs[key, value] = self._intern(f"{key}:{value}", key)
+                self._put(attribute, 1.0)
+            else:
+                name = _text(key)
+                for attribute_name, number in _flatten(name, value, f"sentence {sentence}, token {index}"):
+                    self._put(self._intern(attribute_name, name.split("=", 1)[0]), number)
+
+    def _put(self, attribute: int, value: float) -> None:
+        if value != 0.0:
+            self.attributes.append(attribute)
+            self.values.append(value)
+            self.positions.append(self.position)
+
+    def _intern(self, name: str, source: str) -> int:
+        attribute = self.ids.setdefault(name, len(self.ids))
+        if attribute == len(self.source_of):
+            self.source_of.append(self.source_ids.setdefault(source, len(self.source_ids)))
+        return attribute
+
+    def _sum_repeats(self, start: int) -> None:
+        """An attribute given twice at one token counts with the sum of its values."""
+        total: dict[int, float] = {}
+        for attribute, value in zip(self.attributes[start:], self.values[start:], strict=True):
+            total[attribute] = total.get(attribute, 0.0) + value
+        del self.attributes[start:], self.values[start:], self.positions[start:]
+        for attribute, value in total.items():
+            self._put(attribute, value)
+
+
+def _listed(token: Any, sentence: int, index: int) -> Iterator[tuple[str, float, str]]:
+    """(attribute, value, feature name) of a token given as a list of strings or a row of numbers."""
+    if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
+        raise InputError(
+            f"Sentence {sentence}, token {index}: expected a dict of features, a list of attribute strings "
+            f"or a row of numbers, got {type(token).__name__}. All tokens of X must be of one kind."
+        )
+    for j, item in enumerate(token):
+        if isinstance(item, (str, bytes)):
+            name = _text(item)
+            yield name, 1.0, name.split("=", 1)[0].split(":", 1)[0]
+        else:
+            name = f"x{j}"
+            yield name, _number(name, item, f"sentence {sentence}, token {index}"), name
+
+
+def _flatten(name: str, value: Any, where: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, (str, bytes)):
+        yield f"{name}:{_text(value)}", 1.0
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flatten(f"{name}:{_text(key)}", inner, where)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        # Sets have no order of their own: sort, so that two runs read the same.
+        items = sorted(map(_text, value)) if isinstance(value, (set, frozenset)) else map(_text, value)
+        for item in items:
+            yield f"{name}:{item}", 1.0
+    else:
+        yield name, _number(name, value, where)
+
+
+def _number(name: str, value: Any, where: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"Feature {name!r} ({where}): expected a str, a number, a bool, a list or a dict, "
+            f"got {type(value).__name__}. Leave the feature out where it has no value."
+        ) from None
+    if not math.isfinite(number):
+        raise InputError(f"Feature {name!r} ({where}) is {number}: numeric features must be finite.")
+    return number
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

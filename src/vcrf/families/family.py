@@ -1,0 +1,46 @@
+"""A family: the features of some templates with tag patterns of one length, sharing one complexity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from vcrf.families.templates import Occurrences
+from vcrf.families.text import Text
+from vcrf.types import Floats
+
+
+class Source(Protocol):
+    """Something that reads attributes: a template on text, or a named feature of given dicts."""
+
+    @property
+    def name(self) -> str: ...
+    def read(self, text: Text) -> Occurrences: ...
+    def log_cardinality(self, text: Text) -> float: ...
+    def describe(self, text: Text, position: int) -> str: ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """Features = attributes of the sources x tag patterns of length `tags`.
+
+    The paper's H(k1, k2, k3) has as sources all windows of k1 words joined with all splits of k3 affix
+    characters, and tags = k2.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    tags: int = 1
+
+    def log_cardinality(self, text: Text, n_labels: int) -> float:
+        """Log of the number of features the family can have, as the paper counts them (one split)."""
+        attributes = max((source.log_cardinality(text) for source in self.sources), default=0.0)
+        return attributes + self.tags * float(np.log(n_labels))
+
+
+def paper_complexities(families: list[Family], text: Text, n_labels: int) -> Floats:
+    """r_k = sqrt(2 log|H_k| / m), m the number of sentences (the paper's eq. for r(H_{k1,k2,k3}))."""
+    sizes = [family.log_cardinality(text, n_labels) for family in families]
+    return np.sqrt(2.0 * np.array(sizes, np.float64) / max(text.n_sentences, 1))

@@ -1,0 +1,100 @@
+"""Templates: what to look at around a position. One template gives at most one attribute a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.families.text import WORD_FUNCTIONS, Text
+from vcrf.types import Floats, UInts32, UInts64
+
+
+class Occurrences(NamedTuple):
+    """Where the attributes of one source occur, in order of position.
+
+    `values` is None for indicators; `is_single` says that no position has two attributes.
+    """
+
+    positions: UInts32
+    keys: UInts64
+    values: Floats | None
+    is_single: bool
+
+
+@dataclass(frozen=True)
+class Template:
+    """Conjunction of readings at offsets from the position: ((-1, "word"), (0, "suffix:2")).
+
+    With `pad`, an offset outside the sentence reads as the boundary; without, the attribute is absent there.
+    No parts at all is the bias: one attribute that occurs everywhere.
+    """
+
+    parts: tuple[tuple[int, str], ...] = ()
+    pad: bool = False
+
+    def read(self, text: Text) -> Occurrences:
+        keys = self.keys(text)
+        positions = np.flatnonzero(keys).astype(np.uint32)
+        return Occurrences(positions, keys[positions], None, True)
+
+    def keys(self, text: Text) -> UInts64:
+        """Key of this template's attribute at each position, 0 = none; (n_tokens,) uint64."""
+        from vcrf.kernels import hashing
+
+        out = np.empty(text.n_tokens, np.uint64)
+        offsets = np.array([offset for offset, _ in self.parts], np.int64)
+        readings = np.zeros((len(self.parts), len(text.words) + 1), np.uint64)
+        for i, (_, reading) in enumerate(self.parts):
+            readings[i] = text.reading(reading)
+        hashing.template_keys(text.sent_ptr, text.word_ids, text.boundary, offsets, readings, self.pad, out)
+        return out
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """The offsets looked at."""
+        return tuple(sorted({offset for offset, _ in self.parts}))
+
+    def log_cardinality(self, text: Text) -> float:
+        """Log of the number of attributes the template can give: |V| a word, |Sigma| an affix character."""
+        return float(sum(_log_cardinality(reading, text) for _, reading in self.parts))
+
+    def describe(self, text: Text, position: int) -> str:
+        """The attribute at a position, for people: "word[-1]=the suffix:2=ly"."""
+        sentence = int(np.searchsorted(text.sent_ptr, position, side="right")) - 1
+        start, stop = text.sent_ptr[sentence], text.sent_ptr[sentence + 1]
+        shown = []
+        for offset, reading in self.parts:
+            at = position + offset
+            value = _value(reading, text.words[text.word_ids[at]]) if start <= at < stop else "<boundary>"
+            shown.append(f"{reading}[{offset:+d}]={value}" if offset else f"{reading}={value}")
+        return " ".join(shown) or "bias"
+
+    @property
+    def name(self) -> str:
+        return "+".join(f"{reading}[{offset:+d}]" if offset else reading for offset, reading in self.parts) or "bias"
+
+
+BIAS = Template()
+START = Template(((-1, "boundary"),), pad=True)
+END = Template(((1, "boundary"),), pad=True)
+
+
+def _log_cardinality(reading: str, text: Text) -> float:
+    kind, _, size = reading.partition(":")
+    if kind in ("prefix", "suffix"):
+        return int(size) * float(np.log(max(text.n_characters(), 1)))
+    if kind == "boundary":
+        return 0.0
+    return float(np.log(max(text.n_distinct(reading), 1)))
+
+
+def _value(reading: str, word: str) -> str:
+    kind, _, size = reading.partition(":")
+    if kind == "prefix":
+        return word[: int(size)]
+    if kind == "suffix":
+        return word[len(word) - int(size) :]
+    return WORD_FUNCTIONS[kind](word) if kind in WORD_FUNCTIONS else word
+

@@ -1,0 +1,152 @@
+"""Sentences as arrays: interned word types, code points, and what is read off a word type."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.types import Ints, UInts32, UInts64
+
+
+def _shape(word: str) -> str:
+    """Character classes with runs shortened: "McDonald-2" gives "XxXx-d"."""
+    return re.sub(r"(.)\1+", r"\1", _long_shape(word))
+
+
+def _long_shape(word: str) -> str:
+    """Character classes: X upper, x lower, d digit, c other letters, the character itself otherwise."""
+    return "".join(map(_character_class, word))
+
+
+def _character_class(character: str) -> str:
+    if character.isupper():
+        return "X"
+    if character.islower():
+        return "x"
+    if character.isdigit():
+        return "d"
+    return "c" if character.isalpha() else character
+
+
+def _kind(word: str) -> str:
+    """One coarse class a word: digits, capitals, punctuation, letters or mixed."""
+    if any(map(str.isdigit, word)):
+        return "digit"
+    if word[:1].isupper():
+        return "upper" if word.isupper() and len(word) > 1 else "title"
+    if all(unicodedata.category(character)[0] in "PS" for character in word):
+        return "punctuation"
+    return "hyphen" if "-" in word else "letters"
+
+
+# What can be read off a word type, besides "word", "prefix:N" and "suffix:N".
+WORD_FUNCTIONS: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "shape": _shape,
+    "long_shape": _long_shape,
+    "kind": _kind,
+    "has_digit": lambda word: "1" if any(map(str.isdigit, word)) else "0",
+    "has_upper": lambda word: "1" if any(map(str.isupper, word)) else "0",
+    "has_hyphen": lambda word: "1" if "-" in word else "0",
+    "is_title": lambda word: "1" if word.istitle() else "0",
+    "length": lambda word: str(min(len(word), 12)),
+}
+
+
+@dataclass
+class Text:
+    """Sentences with interned words.
+
+    Attributes
+    ----------
+    sent_ptr : (n_sentences + 1,) int64, sentence i is positions sent_ptr[i] .. sent_ptr[i+1]-1
+    words : the distinct words, in order of first occurrence
+    word_ids : (n_tokens,) uint32
+    """
+
+    sent_ptr: Ints
+    words: list[str]
+    word_ids: UInts32
+    _readings: dict[str, UInts64] = field(default_factory=dict, repr=False)
+    _code_points: tuple[Ints, UInts32] | None = field(default=None, repr=False)
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.sent_ptr) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.word_ids)
+
+    @property
+    def boundary(self) -> int:
+        """The type that stands for "outside the sentence"."""
+        return len(self.words)
+
+    def reading(self, name: str) -> UInts64:
+        """Hash of what `name` reads off each type, (n_types + 1,) uint64, 0 = nothing; last: the boundary."""
+        if name not in self._readings:
+            self._readings[name] = self._read(name)
+        return self._readings[name]
+
+    def n_characters(self) -> int:
+        """Number of distinct characters, the size of the paper's alphabet Sigma."""
+        return len(np.unique(self._encoded()[1]))
+
+    def n_distinct(self, name: str) -> int:
+        """Number of distinct values of a reading in this text."""
+        hashes = self.reading(name)[:-1]
+        return len(np.unique(hashes[hashes != 0]))
+
+    def _read(self, name: str) -> UInts64:
+        from vcrf.kernels import hashing
+
+        out = np.zeros(len(self.words) + 1, np.uint64)
+        # The boundary reads as itself under every name: a hash that no word has.
+        out[-1] = 2
+        kind, _, size = name.partition(":")
+        if kind in ("prefix", "suffix"):
+            hashing.hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
+        elif kind == "word":
+            hashing.hash_strings(*self._encoded(), out[:-1])
+        elif kind in WORD_FUNCTIONS:
+            hashing.hash_strings(*encode_strings([WORD_FUNCTIONS[kind](word) for word in self.words]), out[:-1])
+        elif kind != "boundary":
+            known = ", ".join(["word", "prefix:N", "suffix:N", "boundary", *WORD_FUNCTIONS])
+            raise InputError(f"Unknown reading {name!r}: expected one of {known}.")
+        return out
+
+    def _encoded(self) -> tuple[Ints, UInts32]:
+        if self._code_points is None:
+            self._code_points = encode_strings(self.words)
+        return self._code_points
+
+
+def encode_strings(strings: Sequence[str]) -> tuple[Ints, UInts32]:
+    """Code points of all strings in one array, and where each string starts."""
+    lengths = np.fromiter(map(len, strings), np.int64, len(strings))
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    raw = "".join(strings).encode("utf-32-le", "surrogatepass")
+    return ptr, np.frombuffer(raw, np.uint32)
+
+
+def intern_sentences(sentences: Sequence[Sequence[str]]) -> Text:
+    """Number the words of tokenised sentences."""
+    ids: dict[str, int] = {}
+    flat = [ids.setdefault(word, len(ids)) for word in chain.from_iterable(sentences)]
+    for word in ids:
+        if not isinstance(word, str):
+            raise InputError(f"A token must be a str, got {type(word).__name__}: {word!r}.")
+    return Text(sentence_ptr(sentences), list(ids), np.array(flat, np.uint32))
+
+
+def sentence_ptr(sentences: Sequence[Sequence[object]]) -> Ints:
+    """Where each sentence starts in the flat arrays, (n_sentences + 1,)."""
+    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -1,0 +1,275 @@
+"""From residuals of positions to gradients of features, through keys; and the scan of all candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.chain import Corrections, Scratch, Tables, correct, pattern_code, power
+from vcrf.types import Floats, Ints, UInts32
+
+
+@kernel
+def count_entries(col_ptr: Ints, col_keys: UInts32, n_features: Ints, row_offset: int, counts: Ints) -> None:
+    """counts[row] += number of features of the column, for each key of each column of a group."""
+    for c in range(len(col_ptr) - 1):
+        if n_features[c] > 0:
+            for j in range(col_ptr[c], col_ptr[c + 1]):
+                counts[row_offset + col_keys[j]] += n_features[c]
+
+
+@kernel
+def fill_entries(
+    col_ptr: Ints, col_keys: UInts32, col_values: Floats, first_feature: Ints, n_features: Ints,
+    feature_label: UInts32, row_offset: int, at: Ints, labels: UInts32, features: UInts32, values: Floats,
+) -> None:  # fmt: skip
+    """Write (label, feature, value) entries of each row; `at` holds where each row goes on."""
+    for c in range(len(col_ptr) - 1):
+        for j in range(col_ptr[c], col_ptr[c + 1] if n_features[c] > 0 else col_ptr[c]):
+            row = row_offset + col_keys[j]
+            for f in range(first_feature[c], first_feature[c] + n_features[c]):
+                labels[at[row]] = feature_label[f]
+                features[at[row]] = f
+                if len(values) > 0:
+                    values[at[row]] = col_values[j] if len(col_values) > 0 else 1.0
+                at[row] += 1
+
+
+@fast_kernel
+def key_residuals(
+    key_ptr: Ints, key_positions: UInts32, row_ptr: Ints, residuals: Floats, first: int, last: int, out: Floats
+) -> None:
+    """out[row] = sum of the residual rows of the positions of each key that has an entry."""
+    n = np.uint64(residuals.shape[1])
+    flat, target = residuals.reshape(-1), out.reshape(-1)
+    for row in range(first, last):
+        if row_ptr[row + 1] == row_ptr[row]:
+            continue
+        o = np.uint64(row) * n
+        for b in range(n):
+            target[o + b] = 0.0
+        for j in range(key_ptr[row], key_ptr[row + 1]):
+            r = np.uint64(key_positions[j]) * n
+            for b in range(n):
+                target[o + b] += flat[r + b]
+
+
+@fast_kernel
+def _dense_gradient(
+    col_ptr: Ints, col_keys: UInts32, col_values: Floats, c: int, row_offset: int, key_residual: Floats, out: Floats
+) -> None:
+    """Residuals of a column for all labels: cheaper than picking when most labels have a feature."""
+    n = np.uint64(len(out))
+    flat = key_residual.reshape(-1)
+    for b in range(n):
+        out[b] = 0.0
+    for j in range(col_ptr[c], col_ptr[c + 1]):
+        at = np.uint64(row_offset + col_keys[j]) * n
+        v = col_values[j] if len(col_values) > 0 else 1.0
+        for b in range(n):
+            out[b] += v * flat[at + b]
+
+
+@fast_kernel
+def feature_gradient(
+    col_ptr: Ints, col_keys: UInts32, col_values: Floats, first_feature: Ints, n_features: Ints,
+    feature_label: UInts32, row_offset: int, key_residual: Floats, first: int, last: int, out: Floats,
+) -> None:  # fmt: skip
+    """Gradient of the single-label features of columns first .. last-1 of a group."""
+    n_labels = key_residual.shape[1]
+    row = np.empty(n_labels)
+    for c in range(first, last):
+        n = n_features[c]
+        if n == 0:
+            continue
+        f0 = first_feature[c]
+        if 3 * n > n_labels:
+            _dense_gradient(col_ptr, col_keys, col_values, c, row_offset, key_residual, row)
+            for f in range(f0, f0 + n):
+                out[f] = row[feature_label[f]]
+            continue
+        for f in range(f0, f0 + n):
+            out[f] = 0.0
+        for j in range(col_ptr[c], col_ptr[c + 1]):
+            r = key_residual[row_offset + col_keys[j]]
+            v = col_values[j] if len(col_values) > 0 else 1.0
+            for f in range(f0, f0 + n):
+                out[f] += v * r[feature_label[f]]
+
+
+@fast_kernel
+def column_residuals(
+    ptr: Ints, positions: UInts32, values: Floats, column: int, residuals: Floats, out: Floats
+) -> None:
+    """out[b] = sum over the column's positions of value * residual."""
+    n_labels = len(out)
+    for b in range(n_labels):
+        out[b] = 0.0
+    if len(values) == 0:
+        for j in range(ptr[column], ptr[column + 1]):
+            r = residuals[positions[j]]
+            for b in range(n_labels):
+                out[b] += r[b]
+    else:
+        for j in range(ptr[column], ptr[column + 1]):
+            r = residuals[positions[j]]
+            for b in range(n_labels):
+                out[b] += values[j] * r[b]
+
+
+@kernel
+def scan_labels(
+    ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats,
+    allowed_ptr: Ints, allowed: UInts32, residuals: Floats, found_column: UInts32, found_code: UInts32, found_grad: Floats,
+) -> int:  # fmt: skip
+    """Single-label candidates whose |gradient| exceeds their column's limit; returns how many there are.
+
+    `allowed` lists the candidate labels of each scanned column if only observed pairs are candidates (else it
+    has no rows). Writes as many as fit; the caller calls again with more room.
+    """
+    n_labels = residuals.shape[1]
+    g = np.empty(n_labels)
+    n = 0
+    for i in range(len(columns)):
+        column_residuals(ptr, positions, values, columns[i], residuals, g)
+        n = _emit(g, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
+    return n
+
+
+@kernel
+def _emit(
+    g: Floats, column: int, limit: float, i: int, allowed_ptr: Ints, allowed: UInts32, n: int,
+    found_column: UInts32, found_code: UInts32, found_grad: Floats,
+) -> int:  # fmt: skip
+    restricted = len(allowed_ptr) > 0
+    first = allowed_ptr[i] if restricted else 0
+    last = allowed_ptr[i + 1] if restricted else len(g)
+    for j in range(first, last):
+        code = np.int64(allowed[j]) if restricted else j
+        if abs(g[code]) > limit:
+            if n < len(found_column):
+                found_column[n] = column
+                found_code[n] = code
+                found_grad[n] = g[code]
+            n += 1
+    return n
+
+
+@fast_kernel
+def _add_posterior(
+    n_labels: int, n_hist: int, half: int, alpha: Floats, weighted: Floats, table: Floats, value: float, out: Floats
+) -> None:
+    """out[s, b] += value * alpha[s] * table[s, b] * weighted[next(s, b)]."""
+    for first in range(0, n_hist, half):
+        for h in range(min(half, n_hist)):
+            s = first + h
+            x = alpha[s] * value
+            g = weighted[h * n_labels : (h + 1) * n_labels]
+            e = table[s * n_labels : (s + 1) * n_labels]
+            o = out[s * n_labels : (s + 1) * n_labels]
+            for b in range(n_labels):
+                o[b] += x * e[b] * g[b]
+
+
+@kernel
+def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
+    """Sums of longer patterns over their oldest label are added to the shorter ones."""
+    for depth in range(order, 1, -1):
+        size = n_labels ** (depth - 1)
+        for oldest in range(n_labels):
+            for code in range(size):
+                buffer[offsets[depth - 1] + code] += buffer[offsets[depth] + oldest * size + code]
+
+
+@kernel
+def scan_patterns(
+    ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, size: int, limits: Floats,
+    allowed_ptr: Ints, allowed: UInts32, starts: Ints, y: UInts32, weights: Floats, n_labels: int,
+    tables: Tables, cor: Corrections, messages: Floats, back_messages: Floats,
+    found_column: UInts32, found_code: UInts32, found_grad: Floats,
+) -> int:  # fmt: skip
+    """Candidates with patterns of length `size` >= 2 whose |gradient| exceeds their column's limit.
+
+    Arc posteriors are rebuilt from the messages of each token, summed over the column's positions, folded to
+    the pattern length and compared; nothing is stored. `starts` is (n_tokens,) the first position of the
+    sentence, `weights` (n_tokens,) its weight. Returns how many there are, like `scan_labels`.
+    """
+    half = power(n_labels, max(tables.order - 2, 0))
+    buffer = np.empty(len(tables.exp))
+    work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
+    n = 0
+    for i in range(len(columns)):
+        buffer[:] = 0.0
+        for j in range(ptr[columns[i]], ptr[columns[i] + 1]):
+            t = positions[j]
+            depth = min(t - starts[t] + 1, tables.order)
+            if depth < size:
+                continue
+            value = weights[t] * (values[j] if len(values) > 0 else 1.0)
+            base, n_hist = tables.offsets[depth], power(n_labels, depth - 1)
+            has_corrections = cor.ptr[t + 1] > cor.ptr[t]
+            if has_corrections:
+                correct(cor, t, n_labels, depth, False, tables, work)
+            _add_posterior(
+                n_labels, n_hist, half, messages[t], back_messages[t],
+                work.table[base : base + n_hist * n_labels], value, buffer[base : base + n_hist * n_labels],
+            )  # fmt: skip
+            if has_corrections:
+                correct(cor, t, n_labels, depth, True, tables, work)
+            buffer[base + pattern_code(y, t - depth + 1, t, n_labels)] -= value
+        _fold(n_labels, tables.order, tables.offsets, buffer)
+        first = tables.offsets[size]
+        g = buffer[first : first + power(n_labels, size)]
+        n = _emit(g, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
+    return n
+
+
+@kernel
+def observed_codes(ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size: int, n_labels: int, out: Ints) -> int:
+    """column * n_labels**size + code of the true pattern at each occurrence (repeats included)."""
+    n = 0
+    width = n_labels**size
+    for c in range(len(ptr) - 1):
+        for j in range(ptr[c], ptr[c + 1]):
+            t = positions[j]
+            if t - starts[t] + 1 < size:
+                continue
+            code = 0
+            for u in range(t - size + 1, t + 1):
+                code = code * n_labels + y[u]
+            out[n] = c * width + code
+            n += 1
+    return n
+
+
+@kernel
+def count_corrections(ptr: Ints, positions: UInts32, columns: UInts32, counts: Ints) -> None:
+    """counts[t + 1] += 1 for each feature (given by its column) and position where it can fire."""
+    for f in range(len(columns)):
+        for j in range(ptr[columns[f]], ptr[columns[f] + 1]):
+            counts[positions[j] + 1] += 1
+
+
+@kernel
+def fill_corrections(
+    ptr: Ints, positions: UInts32, columns: UInts32, at: Ints, entry_feature: UInts32, entry_of_feature: UInts32
+) -> None:
+    """Position-major list of features, and for each feature (feature-major) the numbers of its entries."""
+    n = 0
+    for f in range(len(columns)):
+        for j in range(ptr[columns[f]], ptr[columns[f] + 1]):
+            t = positions[j]
+            entry_feature[at[t]] = f
+            entry_of_feature[n] = at[t]
+            at[t] += 1
+            n += 1
+
+
+@fast_kernel
+def sum_entries(feature_ptr: Ints, entry_of_feature: UInts32, residuals: Floats, out: Floats) -> None:
+    """out[f] = sum of the residuals of the feature's entries (residuals already times the values)."""
+    for f in range(len(feature_ptr) - 1):
+        total = 0.0
+        for j in range(feature_ptr[f], feature_ptr[f + 1]):
+            total += residuals[entry_of_feature[j]]
+        out[f] = total

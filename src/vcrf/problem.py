@@ -1,0 +1,217 @@
+"""The training problem: columns x tag patterns, never materialised.
+
+A feature is a column and a tag pattern. Its number is column * stride + offset[k] + code, where k is the
+pattern's length and code its base-L number (oldest label most significant), so sorted feature numbers are
+grouped by column and, inside a column, by length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from vcrf.errors import BudgetError, InputError
+from vcrf.families.columns import ColumnTable, read_columns
+from vcrf.families.family import Family, Source
+from vcrf.families.keys import partitions
+from vcrf.families.text import Text
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+# A dense lattice needs a table of n_labels**order arcs.
+MAX_ARCS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything that training needs to know of the data.
+
+    Attributes
+    ----------
+    text : the sentences
+    y : (n_tokens,) uint32, true labels
+    n_labels, families, sources
+    family_of : (n_sources, order + 1) int64, family of (source, pattern length), -1 = none
+    columns : the distinct columns
+    weights : (n_sentences,) float64, 1/m each unless the sentences are weighted
+    observed_only : candidates are the pairs (column, pattern) seen in training
+    """
+
+    text: Text
+    y: UInts32
+    n_labels: int
+    families: list[Family]
+    sources: list[Source]
+    family_of: Ints
+    columns: ColumnTable
+    weights: Floats
+    observed_only: bool = False
+
+    @property
+    def order(self) -> int:
+        """Longest tag pattern of any family."""
+        return self.family_of.shape[1] - 1
+
+    @property
+    def sent_ptr(self) -> Ints:
+        return self.text.sent_ptr
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.y)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """offsets[k] = L + ... + L**(k-1), for k = 0 .. order + 1; offsets[order + 1] is the stride."""
+        sizes = np.array([self.n_labels**k for k in range(1, self.order + 1)], np.int64)
+        return np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
+
+    @property
+    def stride(self) -> int:
+        return int(self.offsets[self.order + 1])
+
+    @cached_property
+    def starts(self) -> Ints:
+        """First position of the sentence of each position, (n_tokens,)."""
+        return np.repeat(self.sent_ptr[:-1], np.diff(self.sent_ptr))
+
+    @cached_property
+    def token_weights(self) -> Floats:
+        return np.repeat(self.weights, np.diff(self.sent_ptr))
+
+    def deep_weights(self, order: int) -> Floats:
+        """Weight of each token that has order - 1 tokens before it in its sentence, else 0."""
+        depth = np.arange(self.n_tokens) - self.starts + 1
+        return np.where(depth >= order, self.token_weights, 0.0)
+
+    @cached_property
+    def partitions(self) -> list[UInts32]:
+        return partitions(self.text, self.sources)
+
+    @cached_property
+    def bias_column(self) -> int:
+        """The column that occurs everywhere with value 1, or -1."""
+        full = np.flatnonzero(np.diff(self.columns.ptr) == self.n_tokens)
+        for c in full:
+            values = self.columns.values[self.columns.ptr[c] : self.columns.ptr[c + 1]]
+            if np.all(values == 1.0):
+                return int(c)
+        return -1
+
+    @cached_property
+    def column_mass(self) -> Floats:
+        """Largest |gradient| that any feature of a column can have, whatever the weights (MATH 5.4).
+
+        The gradient of (column, pattern) is sum_t weight_t value_t (marginal - truth) with both in [0, 1].
+        """
+        weight = self.token_weights[self.columns.positions]
+        if len(self.columns.values):
+            weight = weight * np.abs(self.columns.values)
+        total = np.concatenate([np.zeros(1), np.cumsum(weight)])
+        return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
+
+    def has_order(self, k: int) -> Bools:
+        """Whether each column has a member whose family has patterns of length k."""
+        of_class = [any(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
+        return np.array(of_class, bool)[self.columns.classes] if of_class else np.zeros(0, bool)
+
+    @cached_property
+    def n_candidates(self) -> int:
+        """Attributes x tag patterns before any reduction (observed pairs only, if so restricted)."""
+        if self.observed_only:
+            return self._count_observed()
+        total = 0
+        for s in range(len(self.sources)):
+            for k in range(1, self.order + 1):
+                if self.family_of[s, k] >= 0:
+                    total += int(self.columns.n_attributes[s]) * self.n_labels**k
+        return total
+
+    def _count_observed(self) -> int:
+        members = np.array([len(sources) for sources in self.columns.class_sources], np.int64)
+        total = 0
+        for k in range(1, self.order + 1):
+            n_with = np.array([sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources])
+            codes = self.observed(k) // self.n_labels**k
+            if len(members):
+                total += int(n_with[self.columns.classes[codes]].sum())
+        return total
+
+    def observed(self, k: int) -> Ints:
+        """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training."""
+        from vcrf.kernels import gradient
+
+        out = np.empty(len(self.columns.positions), np.int64)
+        n = gradient.observed_codes(
+            self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, out
+        )
+        codes = np.unique(out[:n])
+        return np.asarray(codes[self.has_order(k)[codes // self.n_labels**k]])
+
+    def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
+        """Column, pattern length and pattern code of feature numbers."""
+        column, rest = np.divmod(features, self.stride)
+        length = np.searchsorted(self.offsets[1 : self.order + 1], rest, side="right")
+        code = rest - self.offsets[length]
+        return column.astype(np.uint32), length.astype(np.uint32), code.astype(np.uint32)
+
+    def join_features(self, column: UInts32, k: int, code: UInts32) -> Ints:
+        """Feature numbers of patterns of one length."""
+        return column.astype(np.int64) * self.stride + self.offsets[k] + code.astype(np.int64)
+
+
+def build_problem(
+    text: Text,
+    y: UInts32,
+    n_labels: int,
+    families: Sequence[Family],
+    *,
+    weights: Floats | None = None,
+    candidates: str = "all",
+    merge_twins: bool = True,
+) -> Problem:
+    """Read the families' attributes off the text and merge twins.
+
+    `weights` are the sentences' weights in the mean (1/m each by default).
+    """
+    families = list(families)
+    if candidates not in ("all", "observed"):
+        raise InputError(f"candidates must be 'all' or 'observed', got {candidates!r}.")
+    if not families:
+        raise InputError("A model needs at least one family of features, got none.")
+    sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
+    order = max(family.tags for family in families)
+    _check_order(n_labels, order)
+    if weights is None:
+        weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
+    return Problem(
+        text, y, n_labels, families, sources, _family_table(families, sources, order),
+        read_columns(text, sources, merge_twins), weights, candidates == "observed",
+    )  # fmt: skip
+
+
+def _check_order(n_labels: int, order: int) -> None:
+    if n_labels**order > MAX_ARCS:
+        raise BudgetError(
+            f"Tag patterns of length {order} over {n_labels} labels need a table of {n_labels**order:,} arcs; "
+            f"the budget is {MAX_ARCS:,}. Lower `tags` (now {order}) or use fewer labels."
+        )
+
+
+def _family_table(families: list[Family], sources: list[Source], order: int) -> Ints:
+    number = {source: i for i, source in enumerate(sources)}
+    table = np.full((len(sources), order + 1), -1, np.int64)
+    for i, family in enumerate(families):
+        for source in family.sources:
+            if family.tags < 1:
+                raise InputError(f"Family {family.name!r} needs tags >= 1, got {family.tags}.")
+            if table[number[source], family.tags] >= 0:
+                other = families[table[number[source], family.tags]].name
+                raise InputError(
+                    f"Families {other!r} and {family.name!r} both have {source.name!r} with tag patterns of "
+                    f"length {family.tags}. A feature belongs to one family: remove one of them."
+                )
+            table[number[source], family.tags] = i
+    return table

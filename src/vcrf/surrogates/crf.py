@@ -1,0 +1,336 @@
+"""The crf surrogate: (weighted) mean over sentences of log sum_y exp(loss(y) + w.(Psi(x,y) - Psi(x,y_i))).
+
+`ActiveSet` compiles a choice of features to arrays; `CrfSurrogate` evaluates value and gradient on it, and
+scans the gradient of all candidates. Work is cut into fixed blocks, whatever the number of threads, and
+every sum has a fixed order: the result does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vcrf.families.keys import KeyGroup, group_columns
+from vcrf.problem import Problem
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.chain import Corrections, Tables
+
+_TOKENS_PER_BLOCK = 4096
+_MAX_BLOCKS = 64
+
+
+class Workers:
+    """Runs the blocks of a loop on a few threads; kernels release the GIL."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = max(1, threads)
+        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    def run(self, function: Callable[[int, int], object], bounds: Sequence[int]) -> None:
+        blocks = [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+        if self._pool is None or len(blocks) < 2:
+            for a, b in blocks:
+                function(a, b)
+        else:
+            for _ in self._pool.map(lambda block: function(*block), blocks):
+                pass
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def cut(ptr: Ints, n_blocks: int) -> list[int]:
+    """Bounds of blocks of rows with about the same number of entries each."""
+    targets = np.linspace(0, ptr[-1], n_blocks + 1)[1:-1]
+    inner = np.searchsorted(ptr, targets).tolist()
+    return sorted({0, *inner, len(ptr) - 1})
+
+
+class Scan(NamedTuple):
+    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients."""
+
+    features: Ints
+    gradients: Floats
+
+
+@dataclass(frozen=True)
+class _GroupEntries:
+    group: KeyGroup
+    offset: int
+    first_feature: Ints
+    n_features: Ints
+    bounds: list[int]
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections."""
+
+    features: Ints
+    labels: UInts32
+    groups: list[_GroupEntries]
+    rows: UInts32
+    row_ptr: Ints
+    row_labels: UInts32
+    row_features: UInts32
+    row_values: Floats
+    row_bounds: list[int]
+    key_ptr: Ints
+    key_positions: UInts32
+    key_bounds: list[int]
+    table_features: Ints
+    table_sizes: UInts32
+    table_codes: UInts32
+    order: int
+    cor_ptr: Ints
+    cor_size: UInts32
+    cor_code: UInts32
+    cor_feature: UInts32
+    cor_values: Floats
+    cor_features: Ints
+    cor_feature_ptr: Ints
+    cor_entries: UInts32
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+class CrfSurrogate:
+    """Value, gradient and scan for one problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    keep : (n_columns,) bool, the columns that can carry weight (count screening)
+    cost : scale of the Hamming loss of each sentence, (n_sentences,); zeros for no loss
+    threads : number of threads
+    """
+
+    def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1) -> None:
+        self.problem = problem
+        self.keep = keep
+        self.costs = costs
+        self.workers = Workers(threads)
+        self.groups = group_columns(problem.columns, keep, problem.partitions)
+        n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
+        self._sentence_bounds = cut(problem.sent_ptr, n_blocks)
+        self._n_blocks = n_blocks
+        self._residuals = np.zeros((problem.n_tokens, problem.n_labels))
+        self._values = np.zeros(problem.text.n_sentences)
+        self._hard = np.zeros(problem.text.n_sentences, np.uint32)
+        self.n_passes = 0
+
+    # ----- compile
+
+    def compile(self, features: Ints) -> ActiveSet:
+        """Arrays for a sorted set of features."""
+        column, length, code = self.problem.split_features(features)
+        single = np.flatnonzero(length == 1)
+        bias = self.problem.bias_column
+        in_table = np.flatnonzero((length > 1) & (column == bias))
+        corrected = np.flatnonzero((length > 1) & (column != bias))
+        rows = self._compile_rows(features, column, code, single)
+        order = int(length.max(initial=1))
+        corrections = self._compile_corrections(column, length, code, corrected)
+        return ActiveSet(
+            features, code, *rows, in_table, length[in_table], code[in_table], order, *corrections, # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _compile_rows(self, features: Ints, column: UInts32, code: UInts32, single: Ints) -> tuple[object, ...]:
+        from vcrf.kernels import gradient
+
+        stride = self.problem.stride
+        parts: list[_GroupEntries] = []
+        rows: list[UInts32] = []
+        key_counts: list[Ints] = [np.zeros(1, np.int64)]
+        key_positions: list[UInts32] = []
+        offset = 0
+        for group in self.groups:
+            base = group.columns.astype(np.int64) * stride
+            first = np.searchsorted(features, base)
+            count = np.searchsorted(features, base + self.problem.n_labels) - first
+            if not np.any(count):
+                continue
+            parts.append(_GroupEntries(group, offset, first, count, cut(group.col_ptr, self._n_blocks)))
+            rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
+            key_counts.append(np.diff(group.key_ptr)[1:])
+            key_positions.append(group.key_positions)
+            offset += group.n_keys - 1
+        n_rows = offset + 1
+        counts = np.zeros(n_rows, np.int64)
+        for part in parts:
+            gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
+        row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        n = int(row_ptr[-1])
+        labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        has_values = any(len(part.group.col_values) for part in parts)
+        values = np.empty(n) if has_values else np.zeros(0)
+        at = row_ptr[:-1].copy()
+        for part in parts:
+            gradient.fill_entries(
+                part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
+                part.n_features, code, part.offset, at, labels, entries, values,
+            )  # fmt: skip
+        key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
+        stacked = np.stack(rows, axis=1) if rows else np.zeros((self.problem.n_tokens, 0), np.uint32)
+        positions = np.concatenate([np.zeros(0, np.uint32), *key_positions])
+        return (
+            parts, np.ascontiguousarray(stacked), row_ptr, labels, entries, values, cut(row_ptr, self._n_blocks),
+            key_ptr, positions, cut(key_ptr, self._n_blocks),
+        )  # fmt: skip
+
+    def _compile_corrections(
+        self, column: UInts32, length: UInts32, code: UInts32, corrected: Ints
+    ) -> tuple[object, ...]:
+        from vcrf.kernels import gradient
+
+        columns = self.problem.columns
+        cor_ptr = np.zeros(self.problem.n_tokens + 1, np.int64)
+        gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
+        cor_ptr = np.cumsum(cor_ptr)
+        n = int(cor_ptr[-1])
+        entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        gradient.fill_corrections(
+            columns.ptr, columns.positions, column[corrected], cor_ptr[:-1].copy(), entry_feature, entry_of_feature
+        )
+        counts = np.diff(columns.ptr)[column[corrected]] if len(corrected) else np.zeros(0, np.int64)
+        feature_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        values = np.zeros(0)
+        if len(columns.values) and n:
+            index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
+            values = np.empty(n)
+            values[entry_of_feature] = columns.values[index]
+        which = corrected[entry_feature]
+        return (
+            cor_ptr, length[which], code[which], which.astype(np.uint32), values, corrected, feature_ptr, entry_of_feature,
+        )  # fmt: skip
+
+    # ----- evaluate
+
+    def value_and_gradient(self, active: ActiveSet, w: Floats) -> tuple[float, Floats]:
+        """F(w) and its gradient on the active features."""
+        self._pass(active, w, active.order)
+        value = float(self.problem.weights @ self._values)
+        return value, self._gradient(active)
+
+    def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
+        """Forward-backward over all sentences; leaves residuals, counts and (on request) messages."""
+        from vcrf.kernels import chain
+
+        self.n_passes += 1
+        problem, n_labels = self.problem, self.problem.n_labels
+        scores = np.empty((len(active.row_ptr) - 1, n_labels))
+        self.workers.run(
+            lambda a, b: chain.key_scores(
+                active.row_ptr, active.row_labels, active.row_features, active.row_values, w, a, b, scores
+            ),
+            active.row_bounds,
+        )
+        tables, corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
+        n_states = n_labels ** max(order - 1, 1)
+        n_kept = problem.n_tokens if keep_messages else 0
+        self._messages, self._back_messages = np.empty((n_kept, n_states)), np.empty((n_kept, n_states))
+        bounds = self._sentence_bounds
+        number = {a: i for i, a in enumerate(bounds)}
+        counts = np.zeros((len(bounds), len(tables.log)))
+        self._cor_residuals = np.zeros(len(corrections.score))
+        output = chain.PassOutput(self._values, self._residuals.reshape(-1), self._cor_residuals, self._hard)
+        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights)
+        deep = problem.deep_weights(order)
+
+        def block(first: int, last: int) -> None:
+            t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
+            if keep_messages:
+                messages, back = self._messages[t0:t1], self._back_messages[t0:t1]
+            else:
+                messages, back = np.empty((t1 - t0, n_states)), np.empty((t1 - t0, n_states))
+            here = counts[number[first]]
+            chain.chain_pass(
+                sentences, first, last, n_labels, active.rows, scores, tables, corrections, here,
+                messages.reshape(-1), back.reshape(-1), output,
+            )
+            if order > 1:
+                sums = np.empty(n_labels**order)
+                chain.add_arc_counts(messages.reshape(-1), back.reshape(-1), deep[t0:t1], n_labels, tables, sums, here)
+
+        self.workers.run(block, bounds)
+        self._tables, self._corrections = tables, corrections
+        self._counts = counts.sum(axis=0)
+
+    def _gradient(self, active: ActiveSet) -> Floats:
+        from vcrf.kernels import gradient
+
+        g = np.zeros(len(active))
+        key_residual = np.empty((len(active.row_ptr) - 1, self.problem.n_labels))
+        self.workers.run(
+            lambda a, b: gradient.key_residuals(
+                active.key_ptr, active.key_positions, active.row_ptr, self._residuals, a, b, key_residual
+            ),
+            active.key_bounds,
+        )
+        for part in active.groups:
+            self.workers.run(
+                lambda a, b, part=part: gradient.feature_gradient(  # type: ignore[misc]
+                    part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
+                    part.n_features, active.labels, part.offset, key_residual, a, b, g,
+                ),
+                part.bounds,
+            )  # fmt: skip
+        if len(active.table_features):
+            folded = fold(self._counts, self.problem.n_labels, self._tables)
+            g[active.table_features] = folded[self._tables.offsets[active.table_sizes] + active.table_codes]
+        if len(active.cor_features):
+            residuals = self._cor_residuals * active.cor_values if len(active.cor_values) else self._cor_residuals
+            out = np.empty(len(active.cor_features))
+            gradient.sum_entries(active.cor_feature_ptr, active.cor_entries, residuals, out)
+            g[active.cor_features] = out
+        return g
+
+
+def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:
+    """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
+    from vcrf.kernels.chain import Tables
+
+    sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
+    offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
+    log = np.zeros(int(offsets[-1]))
+    log[offsets[active.table_sizes] + active.table_codes] = w[active.table_features]
+    shift, span = np.zeros(order + 1), 0.0
+    exp = np.empty_like(log)
+    for depth in range(1, order + 1):
+        here = log[offsets[depth] : offsets[depth + 1]]
+        if depth > 1:
+            # Patterns that fit at depth - 1 fit here too: the same score whatever the oldest label.
+            here += np.tile(log[offsets[depth - 1] : offsets[depth]], n_labels)
+        shift[depth] = here.max()
+        span = max(span, shift[depth] - here.min())
+        exp[offsets[depth] : offsets[depth + 1]] = np.exp(np.maximum(here - shift[depth], -700.0))
+    full = exp[offsets[order] :].reshape(n_labels if order > 1 else 1, -1, n_labels)
+    forward, backward = full.transpose(1, 2, 0).ravel(), full.transpose(1, 0, 2).ravel()
+    return Tables(order, offsets, log, exp, forward, backward, shift, float(span))
+
+
+def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
+    """Counts of patterns of each length from counts of arcs at each depth."""
+    folded, offsets = counts.copy(), tables.offsets
+    for depth in range(tables.order, 1, -1):
+        here = folded[offsets[depth] : offsets[depth + 1]].reshape(n_labels, -1)
+        folded[offsets[depth - 1] : offsets[depth]] += here.sum(axis=0)
+    return folded
+
+
+def _corrections(active: ActiveSet, w: Floats) -> Corrections:
+    from vcrf.kernels.chain import Corrections
+
+    score = w[active.cor_feature]
+    if len(active.cor_values):
+        score = score * active.cor_values
+    factor = np.exp(np.clip(score, -700.0, 700.0))
+    return Corrections(active.cor_ptr, active.cor_size, active.cor_code, score, factor)

@@ -1,0 +1,14 @@
+"""Array types used in signatures; the shapes are given in the docstrings."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+UInts32: TypeAlias = NDArray[np.uint32]
+UInts64: TypeAlias = NDArray[np.uint64]
+Bools: TypeAlias = NDArray[np.bool_]

@@ -1,0 +1,55 @@
+"""Hypothesis strategies for the objects of vcrf."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from vcrf.lattice import DenseLattice
+
+# The first call of a kernel compiles it: the time of one example says nothing.
+settings.register_profile("vcrf", deadline=None)
+settings.load_profile("vcrf")
+
+# Multiples of 1/8: sums of a few are exact in floating point, so ties are ties in any order of summation.
+_EIGHTHS = 8
+
+
+def weights(bound: float) -> st.SearchStrategy[float]:
+    """Multiples of 1/8 within the bound."""
+    limit = int(bound * _EIGHTHS)
+    return st.integers(-limit, limit).map(lambda n: n / _EIGHTHS)
+
+
+# Few different values per lattice: ties are common, and so are forbidden arcs and dominant ones.
+palettes = st.lists(st.one_of(weights(4), weights(4), weights(1e5), st.just(-np.inf)), min_size=1, max_size=6)
+
+
+@st.composite
+def lattices(
+    draw: st.DrawFn,
+    max_labels: int = 4,
+    max_positions: int = 6,
+    orders: tuple[int, int] = (1, 4),
+    feasible: bool = True,
+) -> DenseLattice:
+    """Lattices small enough to enumerate, with one label, one position, ties, -inf arcs and weights of 1e5.
+
+    With `feasible` at least one sequence is allowed. Rows of histories that do not exist hold NaN, which
+    any computation that reads them returns.
+    """
+    n_labels = draw(st.integers(1, max_labels))
+    n_positions = draw(st.integers(1, max_positions))
+    order = draw(st.integers(*orders))
+    n_states = n_labels ** (order - 1)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    arcs = rng.choice(np.array(draw(palettes)), size=(n_positions, n_states, n_labels))
+    history = 0
+    for t in range(n_positions):
+        label = int(rng.integers(n_labels))
+        if feasible and arcs[t, history, label] == -np.inf:
+            arcs[t, history, label] = 0.0
+        history = (history * n_labels + label) % n_states
+        arcs[t, n_labels ** min(t, order - 1) :] = np.nan
+    return DenseLattice(arcs, n_labels, order)
