@@ -7,13 +7,14 @@ By hand, on one of the treebanks in ``../shared/data`` (beside the project root)
     python benchmarks/peers.py basque --c1 0.5 --all-possible-states
     python benchmarks/peers.py english --c1 0.5 --max-iterations 30
 
-The objective is CRFsuite's own, a sum over sentences and not a mean, without a factor 1/2, without start or end
-weights:
+The objective is CRFsuite's own: a sum over sentences and not a mean, without a factor 1/2, without start or
+end weights.
 
     sum_i -log p(y_i | x_i; w)  +  c1 * ||w||_1  +  c2 * ||w||_2^2
 
-Training runs in a process of its own that holds nothing but CRFsuite's copy of the data, so that its peak memory is
-CRFsuite's. Wall time is given beside processor time: if they differ, the machine was busy and the run is to be redone.
+Training runs in a process of its own that holds nothing but CRFsuite's copy of the data, so that its peak
+memory is CRFsuite's. Wall time is given beside processor time: if they differ, the machine was busy and the
+run is to be redone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import math
-import os
 import pickle
 import resource
 import struct
@@ -44,7 +44,7 @@ Attributes = dict[str, str | bool]
 Weights = dict[tuple[str, str], float]
 
 
-# ---------------------------------------------------------------------------------------------- data
+# ------------------------------------------------------------------------------------ data
 
 
 def read_treebank(name: str, split: str, label: str = "upos") -> tuple[list[list[str]], list[list[str]]]:
@@ -52,7 +52,7 @@ def read_treebank(name: str, split: str, label: str = "upos") -> tuple[list[list
     path = DATA_FOLDER / f"{name}.conllu.gz"
     if not path.is_file():
         known = ", ".join(sorted(p.name.removesuffix(".conllu.gz") for p in DATA_FOLDER.glob("*.conllu.gz")))
-        raise FileNotFoundError(f"No treebank {name!r} in {DATA_FOLDER}: expected one of {known or '(none there)'}.")
+        raise FileNotFoundError(f"No treebank {name!r} in {DATA_FOLDER}, which has: {known or 'none'}.")
     tokens: list[list[str]] = []
     labels: list[list[str]] = []
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
@@ -74,10 +74,10 @@ def _shape(word: str) -> str:
 
 
 def usual_attributes(tokens: Sequence[str]) -> list[Attributes]:
-    """Give each token of a sentence the usual 19 attributes for part-of-speech tagging, as sklearn-crfsuite takes them.
+    """Give each token of a sentence the usual 19 attributes for tagging, as sklearn-crfsuite takes them.
 
-    A sentence's borders are the neighbours ``<s>`` and ``</s>``. There is no title-case flag: the shape says it.
-    A false flag is an attribute of value 0, as in sklearn-crfsuite.
+    A sentence's borders are the neighbours ``<s>`` and ``</s>``. There is no title-case flag: the shape says
+    it. A false flag is an attribute of value 0, as in sklearn-crfsuite.
 
     Examples
     --------
@@ -85,6 +85,7 @@ def usual_attributes(tokens: Sequence[str]) -> list[Attributes]:
     19
     """
     padded = ["<s>", "<s>", *tokens, "</s>", "</s>"]
+    windows = [padded[i : i + len(tokens)] for i in range(5)]
     return [
         {
             "bias": True,
@@ -107,16 +108,16 @@ def usual_attributes(tokens: Sequence[str]) -> list[Attributes]:
             "two_back": two_back,
             "two_ahead": two_ahead,
         }
-        for two_back, previous, word, following, two_ahead in zip(*(padded[i:] for i in range(5)), strict=False)
+        for two_back, previous, word, following, two_ahead in zip(*windows, strict=True)
     ]
 
 
-# ---------------------------------------------------------------------------------------------- the run
+# ------------------------------------------------------------------------------------ the run
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One line of CRFsuite's progress; `seconds` since the start of training, `loss` rounded to 6 decimals by its log."""
+    """CRFsuite's progress: `seconds` are since the start of training, its log rounds `loss` to 6 decimals."""
 
     number: int
     seconds: float
@@ -132,13 +133,14 @@ class CrfsuiteRun:
     Attributes
     ----------
     seconds : float
-        Wall time of training: feature generation, iterations, writing the model. `cpu_seconds` is its processor time.
+        Wall time of training: feature generation, iterations, writing the model. `cpu_seconds` is its
+        processor time.
     append_seconds : float
         Wall time of handing the dicts to CRFsuite, before training.
     generation_seconds : float
         The part of `seconds` before the first evaluation of the objective.
     iterations : list of Iteration
-        `n_evaluations` counts the passes of the line search; one more evaluation precedes the first iteration.
+        `n_evaluations` counts the passes of the line search; one more evaluation precedes the first.
     start_bytes, data_bytes, peak_bytes : int
         Resident memory of the process before the data, with the data, and its peak until the end of training.
     state_features, transitions : dict
@@ -169,15 +171,18 @@ class CrfsuiteRun:
 
     @property
     def n_iterations(self) -> int:
+        """Iterations done."""
         return len(self.iterations)
 
     @property
     def n_evaluations(self) -> int:
+        """Passes over the data: the first evaluation and every trial of the line searches."""
         return 1 + sum(step.n_evaluations for step in self.iterations)
 
     @property
     def n_active(self) -> int:
-        return sum(weight != 0.0 for table in (self.state_features, self.transitions) for weight in table.values())
+        """Weights that are not zero."""
+        return sum(weight != 0.0 for weight in [*self.state_features.values(), *self.transitions.values()])
 
     @property
     def seconds_per_iteration(self) -> float:
@@ -199,13 +204,13 @@ def train_crfsuite(
     delta: float = 1e-5,
     X_test: Sequence[Sequence[Attributes]] = (),
 ) -> CrfsuiteRun:
-    """Train CRFsuite with L-BFGS (OWL-QN if c1 > 0) in a process of its own, then label `X_test` with the result.
+    """Train CRFsuite with L-BFGS (OWL-QN if c1 > 0) in a process of its own, then label `X_test` with it.
 
     Parameters
     ----------
     epsilon, delta : float
-        CRFsuite stops when the gradient's norm falls below epsilon times the weights', or the relative improvement
-        over ten iterations below delta. Its defaults are the ones here.
+        CRFsuite stops when the gradient's norm falls below epsilon times the weights', or the relative
+        improvement over ten iterations below delta. Its defaults are the ones here.
     """
     parameters = {
         "c1": c1,
@@ -217,7 +222,7 @@ def train_crfsuite(
     }
     if max_iterations is not None:
         parameters["max_iterations"] = max_iterations
-    command = [sys.executable, os.path.abspath(__file__), "--worker"]
+    command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
     with tempfile.TemporaryFile() as job:
         _write_job(job, parameters, zip(X, y, strict=True), X_test)
         job.seek(0)
@@ -271,7 +276,7 @@ def objective(
     return math.fsum([*losses, *(c1 * abs(w) + c2 * w * w for w in weights)])
 
 
-# ---------------------------------------------------------------------------------------------- CRFsuite's process
+# ------------------------------------------------------------------------------------ CRFsuite's process
 
 
 def _write_job(
@@ -337,8 +342,8 @@ class _TimedTrainer(pycrfsuite.BaseTrainer):
 def _memory(field_name: str) -> int:
     """Bytes now resident (``VmRSS``) or at most so far (``VmHWM``) in this process.
 
-    The kernel's ``ru_maxrss`` is not the process's own: a process started by a large parent inherits the parent's.
-    It serves only where there is no ``/proc``.
+    The kernel's ``ru_maxrss`` is not the process's own: a process started by a large parent inherits the
+    parent's. It serves only where there is no ``/proc``.
     """
     status = Path("/proc/self/status")
     if not status.is_file():
@@ -350,10 +355,10 @@ def _memory(field_name: str) -> int:
 def _read_weights(model: Path) -> tuple[list[str], Weights, Weights]:
     """Labels, state weights and transition weights of a model file, in full precision.
 
-    `Tagger.info` prints 6 decimals, so the names come from it and the numbers from the file. The eighth of the 32-bit
-    words at its head is the offset of the features: a mark, a size, a count (the count at the file's head is always
-    0), then records of kind (0 state, 1 transition), source, target and a double. The numbers are checked against
-    the printed ones.
+    `Tagger.info` prints 6 decimals: the names come from it, the numbers from the file. The eighth of the
+    32-bit words at its head is the offset of the features: a mark, a size, a count (the count at the file's
+    head is always 0), then records of kind (0 state, 1 transition), source, target and a double. The numbers
+    are checked against the printed ones.
     """
     tagger = pycrfsuite.Tagger()
     tagger.open(str(model))
@@ -374,12 +379,12 @@ def _read_weights(model: Path) -> tuple[list[str], Weights, Weights]:
             transitions[labels[source], labels[target]] = weight
     for exact, printed in ((state, info.state_features), (transitions, info.transitions)):
         if exact.keys() != printed.keys() or any(abs(exact[key] - printed[key]) > 6e-7 for key in exact):
-            raise ValueError(f"The weights in {model} are not those Tagger.info prints: unknown model file version?")
+            raise ValueError(f"The weights in {model} are not those Tagger.info prints. New file version?")
     return [labels[k] for k in sorted(labels)], state, transitions
 
 
 def _work(job: IO[bytes], answer: IO[bytes]) -> None:
-    """The whole of the other process: read the job, train, measure, tag, answer."""
+    """Read the job, train, measure, tag, answer: all that the other process does."""
     run = CrfsuiteRun(parameters=pickle.load(job), start_bytes=_memory("VmRSS"))
     trainer = _TimedTrainer("lbfgs", run.parameters)
     for sentence, reference in _read_until_none(job):
@@ -407,7 +412,7 @@ def _work(job: IO[bytes], answer: IO[bytes]) -> None:
     pickle.dump(vars(run) | {"iterations": [astuple(step) for step in run.iterations]}, answer)
 
 
-# ---------------------------------------------------------------------------------------------- command line
+# ------------------------------------------------------------------------------------ command line
 
 
 def token_error(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
@@ -417,7 +422,7 @@ def token_error(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]
 
 
 def table(run: CrfsuiteRun, y_test: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """The figures of a run as names and printable values."""
+    """List the figures of a run as names and printable values."""
     megabytes = [f"{count / 2**20:.0f}" for count in (run.start_bytes, run.data_bytes, run.peak_bytes)]
     n_tokens = sum(len(sentence) for sentence in y_test)
     return [
@@ -439,7 +444,8 @@ def table(run: CrfsuiteRun, y_test: Sequence[Sequence[str]]) -> list[tuple[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train CRFsuite on a treebank and print what it took.")
+    """Train CRFsuite on a treebank and print what it took."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("treebank")
     parser.add_argument("--label", choices=sorted(LABEL_COLUMNS), default="upos")
     parser.add_argument("--c1", type=float, default=0.5)

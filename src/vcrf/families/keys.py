@@ -65,7 +65,7 @@ def partitions(text: Text, sources: Sequence[Source]) -> list[UInts32]:
                 found.append(intern(keys))
     limit = _FINEST * text.n_tokens
     kept = sorted((ids for ids in found if ids[1] <= limit), key=lambda ids: -ids[1])
-    return [ids for ids, _ in reversed(_drop_functions(kept))]
+    return [ids for ids, _ in reversed(_drop_functions(kept, text.n_tokens))]
 
 
 def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32]) -> list[KeyGroup]:
@@ -151,15 +151,16 @@ def _intern_window(window: tuple[int, ...], text: Text) -> tuple[UInts32, int]:
     return intern(Template(tuple((offset, "word") for offset in window), pad=True).keys(text))
 
 
-def _drop_functions(found: list[tuple[UInts32, int]]) -> list[tuple[UInts32, int]]:
-    """Leave out a partition that is a function of a barely finer one (at most twice as many keys)."""
+def _drop_functions(found: list[tuple[UInts32, int]], n_tokens: int) -> list[tuple[UInts32, int]]:
+    """Leave out a partition that is a function of a finer one, unless that one is nearly single positions.
+
+    A group costs one gather a token; the columns of a coarse partition cost little more in a finer one.
+    """
     from vcrf.kernels import hashing
 
     kept: list[tuple[UInts32, int]] = []
     for ids, n in found:
-        leaders = (
-            (other, n_other) for other, n_other in kept if n_other <= max(2 * n, 1 << 14) or n < 256
-        )
+        leaders = ((other, k) for other, k in kept if 2 * k <= n_tokens or k <= 2 * n)
         if not any(hashing.is_function_of(other, ids, np.full(k, -1, np.int64)) for other, k in leaders):
             kept.append((ids, n))
     return kept

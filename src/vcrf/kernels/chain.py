@@ -207,86 +207,109 @@ def pattern_code(y: UInts32, first: int, last: int, n_labels: int) -> int:
 
 
 @kernel
-def correct(
-    cor: Corrections, t: int, n_labels: int, depth: int, undo: bool, tables: Tables, work: Scratch
-) -> None:
-    """Multiply the corrections of token t into the scratch tables, or restore what they touched."""
-    half = power(n_labels, max(tables.order - 2, 0))
-    for j in range(cor.ptr[t], cor.ptr[t + 1]):
-        k = cor.size[j]
-        if k > depth:
+def apply_corrections(
+    ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats, t: int, n_labels: int, depth: int, order: int,
+    base: int, table: Floats, forward: Floats, backward: Floats,
+) -> None:  # fmt: skip
+    """Multiply the corrections of token t into the scratch tables (`base` = offsets[depth])."""
+    half = power(n_labels, max(order - 2, 0))
+    for j in range(ptr[t], ptr[t + 1]):
+        if sizes[j] > depth:
             continue
-        step = power(n_labels, k)
-        for prefix in range(power(n_labels, depth - k)):
-            arc = prefix * step + cor.code[j]
-            at = tables.offsets[depth] + arc
-            work.table[at] = tables.exp[at] if undo else work.table[at] * cor.factor[j]
-            if depth == tables.order:
+        step = power(n_labels, sizes[j])
+        for prefix in range(power(n_labels, depth - sizes[j])):
+            arc = prefix * step + codes[j]
+            table[base + arc] *= factor[j]
+            if depth == order:
                 s, b = arc // n_labels, arc % n_labels
                 a, h = s // half, s % half
-                work.forward[(h * n_labels + b) * n_labels + a] = work.table[at]
-                work.backward[(h * n_labels + a) * n_labels + b] = work.table[at]
+                forward[(h * n_labels + b) * n_labels + a] = table[base + arc]
+                backward[(h * n_labels + a) * n_labels + b] = table[base + arc]
+
+
+@kernel
+def undo_corrections(
+    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, n_labels: int, depth: int, order: int,
+    base: int, original: Floats, table: Floats, forward: Floats, backward: Floats,
+) -> None:  # fmt: skip
+    """Restore what the corrections of token t touched."""
+    half = power(n_labels, max(order - 2, 0))
+    for j in range(ptr[t], ptr[t + 1]):
+        if sizes[j] > depth:
+            continue
+        step = power(n_labels, sizes[j])
+        for prefix in range(power(n_labels, depth - sizes[j])):
+            arc = prefix * step + codes[j]
+            table[base + arc] = original[base + arc]
+            if depth == order:
+                s, b = arc // n_labels, arc % n_labels
+                a, h = s // half, s % half
+                forward[(h * n_labels + b) * n_labels + a] = original[base + arc]
+                backward[(h * n_labels + a) * n_labels + b] = original[base + arc]
 
 
 @kernel
 def _correction_residuals(
-    cor: Corrections, t: int, y: UInts32, n_labels: int, depth: int, tables: Tables, work: Scratch,
-    alpha: Floats, before: int, back: Floats, here: int, weight: float, out: Floats,
+    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, y: UInts32, n_labels: int, depth: int, order: int,
+    base: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, out: Floats,
 ) -> None:  # fmt: skip
     """Posterior minus truth of each corrected pattern at token t."""
-    half = power(n_labels, max(tables.order - 2, 0))
-    for j in range(cor.ptr[t], cor.ptr[t + 1]):
-        k = cor.size[j]
+    half = power(n_labels, max(order - 2, 0))
+    for j in range(ptr[t], ptr[t + 1]):
+        k = sizes[j]
         out[j] = 0.0
         if k > depth:
             continue
         step = power(n_labels, k)
         total = 0.0
         for prefix in range(power(n_labels, depth - k)):
-            arc = prefix * step + cor.code[j]
+            arc = prefix * step + codes[j]
             s, b = arc // n_labels, arc % n_labels
-            h = s % half if depth == tables.order else s
-            total += alpha[before + s] * work.table[tables.offsets[depth] + arc] * back[here + h * n_labels + b]
-        truth = pattern_code(y, t - k + 1, t, n_labels) == cor.code[j]
+            h = s % half if depth == order else s
+            total += alpha[before + s] * table[base + arc] * back[here + h * n_labels + b]
+        truth = pattern_code(y, t - k + 1, t, n_labels) == codes[j]
         out[j] = weight * (total - (1.0 if truth else 0.0))
 
 
 @kernel
 def _correction_counts(
-    cor: Corrections, t: int, n_labels: int, tables: Tables, work: Scratch,
-    alpha: Floats, before: int, back: Floats, here: int, weight: float, counts: Floats,
+    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, n_labels: int, order: int, base: int, original: Floats,
+    table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, counts: Floats,
 ) -> None:  # fmt: skip
-    """Add what the corrections change in the posteriors of full-depth arcs: the caller sums plain tables.
+    """Add what the corrections change in the posteriors of full-depth arcs: the plain part is summed apart.
 
-    Restores work.table on the way, so that an arc touched by two corrections is counted once.
+    Restores `table` on the way, so that an arc touched by two corrections is counted once.
     """
-    half = power(n_labels, max(tables.order - 2, 0))
-    for j in range(cor.ptr[t], cor.ptr[t + 1]):
-        step = power(n_labels, cor.size[j])
-        for prefix in range(power(n_labels, tables.order - cor.size[j])):
-            arc = prefix * step + cor.code[j]
-            at = tables.offsets[tables.order] + arc
+    half = power(n_labels, max(order - 2, 0))
+    for j in range(ptr[t], ptr[t + 1]):
+        step = power(n_labels, sizes[j])
+        for prefix in range(power(n_labels, order - sizes[j])):
+            arc = prefix * step + codes[j]
+            at = base + arc
             s, b = arc // n_labels, arc % n_labels
             flow = alpha[before + s] * back[here + (s % half) * n_labels + b]
-            counts[at] += weight * flow * (work.table[at] - tables.exp[at])
-            work.table[at] = tables.exp[at]
+            counts[at] += weight * flow * (table[at] - original[at])
+            table[at] = original[at]
 
 
 @kernel
-def _true_patterns(sentences: Sentences, i: int, n_labels: int, tables: Tables, cor: Corrections, counts: Floats) -> float:
-    """Score of the true sequence's longer patterns; its arcs are taken off `counts`."""
-    total = 0.0
-    order, offsets, log, cor_ptr, y, weight = tables.order, tables.offsets, tables.log, cor.ptr, sentences.y, sentences.weights[i]
-    start, stop = sentences.ptr[i], sentences.ptr[i + 1]
-    for t in range(start, stop):
-        depth = min(t - start + 1, order)
-        code = pattern_code(y, t - depth + 1, t, n_labels)
-        total += log[offsets[depth] + code]
-        counts[offsets[depth] + code] -= weight
-        for j in range(cor_ptr[t], cor_ptr[t + 1]):
-            if cor.size[j] <= depth and code % power(n_labels, cor.size[j]) == cor.code[j]:
-                total += cor.score[j]
-    return total
+def _true_patterns(
+    sent_ptr: Ints, first: int, last: int, y: UInts32, weights: Floats, hard: UInts32, n_labels: int, order: int,
+    offsets: Ints, log: Floats, ptr: Ints, sizes: UInts32, codes: UInts32, score: Floats, counts: Floats, values: Floats,
+) -> None:  # fmt: skip
+    """Take the true sequences' longer patterns off the values (their score) and off the counts of arcs."""
+    for i in range(first, last):
+        if hard[i] == 1:
+            continue
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        for t in range(start, stop):
+            depth = min(t - start + 1, order)
+            code = pattern_code(y, t - depth + 1, t, n_labels)
+            values[i] -= log[offsets[depth] + code]
+            counts[offsets[depth] + code] -= weights[i]
+            for j in range(ptr[t], ptr[t + 1]):
+                if sizes[j] <= depth and code % power(n_labels, sizes[j]) == codes[j]:
+                    values[i] -= score[j]
 
 
 @fast_kernel
@@ -310,47 +333,53 @@ def _normalise(x: Floats, first: int, size: int, node: Floats, node_first: int, 
 
 @kernel
 def _forward(
-    start: int, stop: int, t0: int, node: Floats, shift: Floats, n_labels: int, tables: Tables, cor: Corrections,
-    work: Scratch, alpha: Floats, scale: Floats,
-) -> float:  # fmt: skip
-    """Messages alpha[u] before token start + u (u = 0 .. T) and normalisers; returns the log-partition."""
-    n_states = power(n_labels, max(tables.order - 1, 1))
-    half = power(n_labels, max(tables.order - 2, 0))
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
+    cor: Corrections, work: Scratch, alpha: Floats, scale: Floats, out: PassOutput,
+) -> None:  # fmt: skip
+    """Normalised messages alpha[t] after each token of the block; adds the log-partitions to out.values."""
+    # Fields are taken out of the tuples here: doing so in the loop would cost a reference count each time.
+    sent_ptr, order, offsets, shifts, original = sentences.ptr, tables.order, tables.offsets, tables.shift, tables.exp
+    ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
+    table, forward, backward = work.table, work.forward, work.backward
+    hard, values = out.hard, out.values
+    n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
     column = np.empty(n_labels)
-    # Fields are taken out of the tuples once: doing so in the loop costs a reference count each time.
-    order, table_shift, cor_ptr, forward = tables.order, tables.shift, cor.ptr, work.forward
-    alpha[0] = 1.0
-    n_hist = 1
-    log_z = 0.0
-    for t in range(start, stop):
-        depth = min(t - start + 1, order)
-        old = (t - start) * n_states
-        new = old + n_states
-        has_corrections = cor_ptr[t + 1] > cor_ptr[t]
-        if has_corrections:
-            correct(cor, t, n_labels, depth, False, tables, work)
-        n_next = n_hist
-        if depth < order or order == 1:
-            n_next = n_hist * n_labels
-            for s in range(n_hist):
-                x = alpha[old + s] if order > 1 else 1.0
-                for b in range(n_labels):
-                    k = s * n_labels + b
-                    alpha[new + k] = x * work.table[tables.offsets[depth] + k]
-        elif half == 1:
-            dots(forward, 0, alpha, old, alpha, new, n_labels)
-        else:
-            for h in range(half):
-                for a in range(n_labels):
-                    column[a] = alpha[old + a * half + h]
-                dots(forward, h * n_labels * n_labels, column, 0, alpha, new + h * n_labels, n_labels)
-        total = _normalise(alpha, new, n_next, node, (t - t0) * n_labels, n_labels)
-        if has_corrections:
-            correct(cor, t, n_labels, depth, True, tables, work)
-        scale[t - start] = 1.0 / total
-        log_z += math.log(total) + shift[t - t0] + table_shift[depth]
-        n_hist = n_next if order > 1 else 1
-    return log_z
+    t0 = sent_ptr[first]
+    for i in range(first, last):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        n_hist, log_z = 1, 0.0
+        for t in range(start, stop if hard[i] == 0 else start):
+            depth = min(t - start + 1, order)
+            base, new = offsets[depth], (t - t0) * n_states
+            old = new - n_states
+            has_corrections = ptr[t + 1] > ptr[t]
+            if has_corrections:
+                apply_corrections(
+                    ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward
+                )
+            n_next = n_hist
+            if depth < order or order == 1:
+                n_next = n_hist * n_labels
+                for s in range(n_hist):
+                    x = alpha[old + s] if depth > 1 else 1.0
+                    for b in range(n_labels):
+                        alpha[new + s * n_labels + b] = x * table[base + s * n_labels + b]
+            elif half == 1:
+                dots(forward, 0, alpha, old, alpha, new, n_labels)
+            else:
+                for h in range(half):
+                    for a in range(n_labels):
+                        column[a] = alpha[old + a * half + h]
+                    dots(forward, h * n_labels * n_labels, column, 0, alpha, new + h * n_labels, n_labels)
+            total = _normalise(alpha, new, n_next, node, (t - t0) * n_labels, n_labels)
+            if has_corrections:
+                undo_corrections(
+                    ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward
+                )
+            scale[t - t0] = 1.0 / total
+            log_z += math.log(total) + shift[t - t0] + shifts[depth]
+            n_hist = n_next if order > 1 else 1
+        values[i] += log_z
 
 
 @fast_kernel
@@ -371,145 +400,128 @@ def _scaled_products(
         out[o + b] = scale * x[u + b] * y[b]
 
 
-@fast_kernel
-def _copy(x: Floats, x_first: int, out: Floats, out_first: int, size: int) -> None:
-    u, o = np.uint64(x_first), np.uint64(out_first)
-    for i in range(np.uint64(size)):
-        out[o + i] = x[u + i]
-
-
 @kernel
 def _backward(
-    i: int, t0: int, sentences: Sentences, node: Floats, n_labels: int, tables: Tables, cor: Corrections,
-    work: Scratch, alpha: Floats, scale: Floats, messages: Floats, back: Floats, counts: Floats, out: PassOutput,
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, tables: Tables, cor: Corrections,
+    work: Scratch, alpha: Floats, scale: Floats, back: Floats, counts: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
-    """Residuals of the sentence, and the messages around each token (`messages`, `back`: flat, block-local)."""
-    start, stop = sentences.ptr[i], sentences.ptr[i + 1]
-    weight, y, residuals = sentences.weights[i], sentences.y, out.residuals
-    n_states = power(n_labels, max(tables.order - 1, 1))
-    half = power(n_labels, max(tables.order - 2, 0))
-    order, cor_ptr, backward = tables.order, cor.ptr, work.backward
+    """Residuals of the block's tokens and corrections; back[t] = node * beta / normaliser of each token."""
+    sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
+    order, offsets, original = tables.order, tables.offsets, tables.exp
+    ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
+    table, forward, backward = work.table, work.forward, work.backward
+    hard, residuals, cor_residuals = out.hard, out.residuals, out.cor_residuals
+    n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
     beta, result = np.ones(n_states), np.empty(n_labels)
-    for t in range(stop - 1, start - 1, -1):
-        depth = min(t - start + 1, order)
-        is_deep = depth == order and depth > 1
-        n_next = n_states if depth >= order else power(n_labels, depth)
-        n_hist = n_states if is_deep else power(n_labels, depth - 1)
-        before, here = (t - start) * n_states, (t - t0) * n_states
-        row = t * n_labels
-        if n_next == n_labels:
-            _scaled_products(alpha, before + n_states, beta, weight, residuals, row, n_labels)
-            _scaled_products(node, (t - t0) * n_labels, beta, scale[t - start], back, here, n_labels)
-        else:
-            for b in range(n_labels):
-                residuals[row + b] = 0.0
-            for k in range(0, n_next, n_labels):
-                part = beta[k : k + n_labels]
-                _add_products(alpha, before + n_states + k, part, weight, residuals, row, n_labels)
-                _scaled_products(node, (t - t0) * n_labels, part, scale[t - start], back, here + k, n_labels)
-        residuals[row + y[t]] -= weight
-        _copy(alpha, before, messages, here, n_hist)
-        for s in range(n_hist, n_states):
-            messages[here + s] = 0.0
-        has_corrections = cor_ptr[t + 1] > cor_ptr[t]
-        if has_corrections:
-            correct(cor, t, n_labels, depth, False, tables, work)
-            _correction_residuals(
-                cor, t, y, n_labels, depth, tables, work, alpha, before, back, here, weight, out.cor_residuals
-            )
-        if is_deep:
-            for h in range(half):
-                dots(backward, h * n_labels * n_labels, back, here + h * n_labels, result, 0, n_labels)
-                for a in range(n_labels):
-                    beta[a * half + h] = result[a]
-        else:
-            _shallow_step(n_labels, n_hist, tables, depth, work, alpha, before, back, here, weight, counts, beta)
-        if has_corrections:
-            if is_deep:
-                _correction_counts(cor, t, n_labels, tables, work, alpha, before, back, here, weight, counts)
-            correct(cor, t, n_labels, depth, True, tables, work)
+    t0 = sent_ptr[first]
+    for i in range(first, last):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        beta[:] = 1.0
+        for t in range(stop - 1, start - 1 if hard[i] == 0 else stop - 1, -1):
+            depth = min(t - start + 1, order)
+            base, here, row = offsets[depth], (t - t0) * n_states, t * n_labels
+            has_corrections = ptr[t + 1] > ptr[t]
+            if order == 2 and not has_corrections:
+                # The common case, kept free of everything that the general one needs.
+                # Loops are written out: a call costs as much as one of them.
+                n, u, r = np.uint64(n_labels), np.uint64(here), np.uint64(row)
+                weight, factor_t = weights[i], scale[t - t0]
+                for b in range(n):
+                    residuals[r + b] = weight * alpha[u + b] * beta[b]
+                for b in range(n):
+                    back[u + b] = factor_t * node[u + b] * beta[b]
+                residuals[r + np.uint64(y[t])] -= weight
+                if depth == 2:
+                    dots(backward, 0, back, here, beta, 0, n_labels)
+                continue
+            n_next = n_states if depth >= order else power(n_labels, depth)
+            if n_next == n_labels:
+                _scaled_products(alpha, here, beta, weights[i], residuals, row, n_labels)
+                _scaled_products(node, (t - t0) * n_labels, beta, scale[t - t0], back, here, n_labels)
+            else:
+                for b in range(n_labels):
+                    residuals[row + b] = 0.0
+                for k in range(0, n_next, n_labels):
+                    part = beta[k : k + n_labels]
+                    _add_products(alpha, here + k, part, weights[i], residuals, row, n_labels)
+                    _scaled_products(node, (t - t0) * n_labels, part, scale[t - t0], back, here + k, n_labels)
+            residuals[row + y[t]] -= weights[i]
+            before = here - n_states
+            if has_corrections:
+                apply_corrections(
+                    ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward
+                )
+                _correction_residuals(
+                    ptr, sizes, codes, t, y, n_labels, depth, order, base, table, alpha, before, back, here,
+                    weights[i], cor_residuals,
+                )  # fmt: skip
+            if depth == order and depth > 1:
+                for h in range(half):
+                    dots(backward, h * n_labels * n_labels, back, here + h * n_labels, result, 0, n_labels)
+                    for a in range(n_labels):
+                        beta[a * half + h] = result[a]
+                if has_corrections:
+                    _correction_counts(
+                        ptr, sizes, codes, t, n_labels, order, base, original, table, alpha, before, back, here,
+                        weights[i], counts,
+                    )  # fmt: skip
+            else:
+                for s in range(power(n_labels, depth - 1)):
+                    x = alpha[before + s] if depth > 1 else 1.0
+                    beta[s] = _shallow_step(n_labels, s, base, table, x * weights[i], back, here, counts)
+            if has_corrections:
+                undo_corrections(
+                    ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward
+                )
 
 
 @kernel
 def _shallow_step(
-    n_labels: int, n_hist: int, tables: Tables, depth: int, work: Scratch, alpha: Floats, before: int, back: Floats,
-    here: int, weight: float, counts: Floats, beta: Floats,
-) -> None:  # fmt: skip
-    """Backward step and arcs' posteriors where fewer labels than the order are known."""
-    base = tables.offsets[depth]
-    for s in range(n_hist):
-        total = 0.0
-        for b in range(n_labels):
-            k = s * n_labels + b
-            z = work.table[base + k] * back[here + k]
-            total += z
-            counts[base + k] += weight * alpha[before + s] * z
-        beta[s] = total
+    n_labels: int, s: int, base: int, table: Floats, weight: float, back: Floats, here: int, counts: Floats
+) -> float:
+    """Backward step from history s, and its arcs' posteriors, where fewer labels than the order are known."""
+    total = 0.0
+    for b in range(n_labels):
+        k = s * n_labels + b
+        z = table[base + k] * back[here + k]
+        total += z
+        counts[base + k] += weight * z
+    return total
 
 
 @fast_kernel
 def _outer_sums(
-    messages: Floats, back: Floats, weights: Floats, n_tokens: int, n_labels: int, half: int, sums: Floats
+    alpha: Floats, back: Floats, weights: Floats, n_labels: int, half: int, sums: Floats
 ) -> None:
-    """sums[a, h, b] += sum_t weights[t] * messages[t, a, h] * back[t, h, b], four tokens at a time."""
-    n, k = np.uint64(n_labels), np.uint64(half)
+    """sums[a, h, b] += sum_t weights[t] * alpha[t-1, a, h] * back[t, h, b], four tokens at a time."""
+    n, k, one = np.uint64(n_labels), np.uint64(half), np.uint64(1)
     size = n * k
-    last = np.uint64(n_tokens)
-    for t in range(np.uint64(0), last, np.uint64(4)):
+    last = np.uint64(len(weights) - 1)
+    for t in range(one, last + one, np.uint64(4)):
         # Past the end the last token is repeated with weight 0.
-        t1, t2, t3 = min(t + np.uint64(1), last - np.uint64(1)), min(t + np.uint64(2), last - np.uint64(1)), min(t + np.uint64(3), last - np.uint64(1))
+        t1, t2, t3 = min(t + one, last), min(t + one + one, last), min(t + one + one + one, last)
         w0 = weights[t]
-        w1 = weights[t1] if t1 == t + np.uint64(1) else 0.0
-        w2 = weights[t2] if t2 == t + np.uint64(2) else 0.0
-        w3 = weights[t3] if t3 == t + np.uint64(3) else 0.0
+        w1 = weights[t1] if t1 > t else 0.0
+        w2 = weights[t2] if t2 > t1 else 0.0
+        w3 = weights[t3] if t3 > t2 else 0.0
         i0, i1, i2, i3 = t * size, t1 * size, t2 * size, t3 * size
         for s in range(size):
-            h = s % k * n if k > np.uint64(1) else np.uint64(0)
-            x0, x1, x2, x3 = w0 * messages[i0 + s], w1 * messages[i1 + s], w2 * messages[i2 + s], w3 * messages[i3 + s]
-            o = s * n
-            g0, g1, g2, g3 = i0 + h, i1 + h, i2 + h, i3 + h
+            h = s % k * n if k > one else np.uint64(0)
+            x0, x1 = w0 * alpha[i0 - size + s], w1 * alpha[i1 - size + s]
+            x2, x3 = w2 * alpha[i2 - size + s], w3 * alpha[i3 - size + s]
+            o, g0, g1, g2, g3 = s * n, i0 + h, i1 + h, i2 + h, i3 + h
             for b in range(n):
                 sums[o + b] += x0 * back[g0 + b] + x1 * back[g1 + b] + x2 * back[g2 + b] + x3 * back[g3 + b]
 
 
 @kernel
-def add_arc_counts(
-    messages: Floats, back: Floats, weights: Floats, n_labels: int, tables: Tables, sums: Floats, counts: Floats
-) -> None:
-    """counts of full-depth arcs += table * sums of the messages' products over a block of tokens.
-
-    `weights` is 0 for tokens of less than full depth; `sums` is scratch of n_labels**order entries.
-    """
-    half = power(n_labels, max(tables.order - 2, 0))
-    sums[:] = 0.0
-    _outer_sums(messages, back, weights, len(weights), n_labels, half, sums)
-    first = tables.offsets[tables.order]
-    for arc in range(len(sums)):
-        counts[first + arc] += tables.exp[first + arc] * sums[arc]
-
-
-@kernel
-def chain_pass(
-    sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
-    cor: Corrections, counts: Floats, messages: Floats, back: Floats, out: PassOutput,
+def _spans_and_flags(
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
+    cor: Corrections, out: PassOutput,
 ) -> None:  # fmt: skip
-    """Forward-backward of sentences first .. last-1.
-
-    Writes out.values[i] = log sum exp - score of the truth, out.residuals[t] = weight * (marginal - truth), the
-    corrections' residuals, and flags hard sentences, for which nothing else is written.
-    `messages`, `back` (tokens of the block x L**max(p-1,1), flat): alpha before each token and
-    node * beta / normaliser after it, so that the posterior of arc (s, b) is alpha * table * back.
-    `counts` gets posterior - truth of the arcs, except the plain-table part of full-depth arcs, which the
-    caller adds as one matrix product of the messages.
-    """
-    t0, t1 = sentences.ptr[first], sentences.ptr[last]
-    n_tokens = t1 - t0
-    n_states = power(n_labels, max(tables.order - 1, 1))
-    longest = 0
-    for i in range(first, last):
-        longest = max(longest, sentences.ptr[i + 1] - sentences.ptr[i])
-    node, span, shift = np.empty(n_tokens * n_labels), np.empty(n_tokens), np.empty(n_tokens)
-    node_scores(rows, scores, t0, t1, node)
+    """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences."""
+    t0 = sentences.ptr[first]
+    span = np.empty(sentences.ptr[last] - t0)
     for i in range(first, last):
         a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
         out.values[i] = -_shift_nodes(node, n_labels, sentences.y, t0, a, z, sentences.costs[i], span, shift)
@@ -517,16 +529,46 @@ def chain_pass(
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
         out.hard[i] = 1 if _is_hard(span, tables.span, a, z, tables.order) else 0
+
+
+@kernel
+def chain_pass(
+    sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
+    cor: Corrections, deep: Floats, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
+) -> None:  # fmt: skip
+    """Forward-backward of sentences first .. last-1.
+
+    Writes out.values[i] = log sum exp - score of the truth, out.residuals[t] = weight * (marginal - truth), the
+    corrections' residuals, and flags hard sentences, for which nothing else is written. Adds posterior - truth
+    of the arcs to `counts` (offsets as in the tables).
+    `alpha`, `back` (tokens of the block x L**max(p-1,1), flat): the message after each token, and
+    node * beta / normaliser, so that the posterior of arc (s, b) at t is alpha[t-1] * table * back[t].
+    `deep` : (tokens of the block,) the weight of tokens of full depth, 0 for others.
+    """
+    t0, t1 = sentences.ptr[first], sentences.ptr[last]
+    node, shift, scale = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
+    node_scores(rows, scores, t0, t1, node)
+    _spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
-    alpha, scale = np.empty((longest + 1) * n_states), np.empty(longest)
     work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
-    for i in range(first, last):
-        start, stop = sentences.ptr[i], sentences.ptr[i + 1]
-        if out.hard[i] == 1:
-            messages[(start - t0) * n_states : (stop - t0) * n_states] = 0.0
-            back[(start - t0) * n_states : (stop - t0) * n_states] = 0.0
-            continue
-        log_z = _forward(start, stop, t0, node, shift, n_labels, tables, cor, work, alpha, scale)
-        out.values[i] += log_z - _true_patterns(sentences, i, n_labels, tables, cor, counts)
-        _backward(i, t0, sentences, node, n_labels, tables, cor, work, alpha, scale, messages, back, counts, out)
+    _forward(sentences, first, last, n_labels, node, shift, tables, cor, work, alpha, scale, out)
+    _true_patterns(
+        sentences.ptr, first, last, sentences.y, sentences.weights, out.hard, n_labels, tables.order,
+        tables.offsets, tables.log, cor.ptr, cor.size, cor.code, cor.score, counts, out.values,
+    )  # fmt: skip
+    _backward(sentences, first, last, n_labels, node, tables, cor, work, alpha, scale, back, counts, out)
+    if tables.order > 1:
+        weights = deep.copy()
+        n_states = power(n_labels, tables.order - 1)
+        for i in range(first, last):
+            if out.hard[i] == 1:
+                a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
+                weights[a:z] = 0.0
+                alpha[a * n_states : z * n_states] = 0.0
+                back[a * n_states : z * n_states] = 0.0
+        sums = np.zeros(n_states * n_labels)
+        _outer_sums(alpha, back, weights, n_labels, n_states // n_labels, sums)
+        base = tables.offsets[tables.order]
+        for arc in range(len(sums)):
+            counts[base + arc] += tables.exp[base + arc] * sums[arc]

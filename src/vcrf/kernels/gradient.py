@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, Scratch, Tables, correct, pattern_code, power
+from vcrf.kernels.chain import Corrections, Tables, apply_corrections, pattern_code, power, undo_corrections
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -185,7 +185,7 @@ def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
 def scan_patterns(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, size: int, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, starts: Ints, y: UInts32, weights: Floats, n_labels: int,
-    tables: Tables, cor: Corrections, messages: Floats, back_messages: Floats,
+    tables: Tables, cor: Corrections, alpha: Floats, back: Floats,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
 ) -> int:  # fmt: skip
     """Candidates with patterns of length `size` >= 2 whose |gradient| exceeds their column's limit.
@@ -196,29 +196,36 @@ def scan_patterns(
     """
     half = power(n_labels, max(tables.order - 2, 0))
     buffer = np.empty(len(tables.exp))
-    work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
+    order, offsets, original = tables.order, tables.offsets, tables.exp
+    cor_ptr, cor_sizes, cor_codes, factor = cor.ptr, cor.size, cor.code, cor.factor
+    table, forward, backward = original.copy(), tables.forward.copy(), tables.backward.copy()
+    one = np.ones(1)
     n = 0
     for i in range(len(columns)):
         buffer[:] = 0.0
         for j in range(ptr[columns[i]], ptr[columns[i] + 1]):
             t = positions[j]
-            depth = min(t - starts[t] + 1, tables.order)
+            depth = min(t - starts[t] + 1, order)
             if depth < size:
                 continue
             value = weights[t] * (values[j] if len(values) > 0 else 1.0)
-            base, n_hist = tables.offsets[depth], power(n_labels, depth - 1)
-            has_corrections = cor.ptr[t + 1] > cor.ptr[t]
+            base, n_hist = offsets[depth], power(n_labels, depth - 1)
+            has_corrections = cor_ptr[t + 1] > cor_ptr[t]
             if has_corrections:
-                correct(cor, t, n_labels, depth, False, tables, work)
+                apply_corrections(
+                    cor_ptr, cor_sizes, cor_codes, factor, t, n_labels, depth, order, base, table, forward, backward
+                )
             _add_posterior(
-                n_labels, n_hist, half, messages[t], back_messages[t],
-                work.table[base : base + n_hist * n_labels], value, buffer[base : base + n_hist * n_labels],
+                n_labels, n_hist, half, alpha[t - 1] if depth > 1 else one, back[t],
+                table[base : base + n_hist * n_labels], value, buffer[base : base + n_hist * n_labels],
             )  # fmt: skip
             if has_corrections:
-                correct(cor, t, n_labels, depth, True, tables, work)
+                undo_corrections(
+                    cor_ptr, cor_sizes, cor_codes, t, n_labels, depth, order, base, original, table, forward, backward
+                )
             buffer[base + pattern_code(y, t - depth + 1, t, n_labels)] -= value
-        _fold(n_labels, tables.order, tables.offsets, buffer)
-        first = tables.offsets[size]
+        _fold(n_labels, order, offsets, buffer)
+        first = offsets[size]
         g = buffer[first : first + power(n_labels, size)]
         n = _emit(g, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
     return n

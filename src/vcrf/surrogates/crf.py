@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vcrf.families.keys import KeyGroup, group_columns
+from vcrf.families.keys import KeyGroup, group_columns, take_rows
 from vcrf.problem import Problem
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -125,6 +125,7 @@ class CrfSurrogate:
         self._residuals = np.zeros((problem.n_tokens, problem.n_labels))
         self._values = np.zeros(problem.text.n_sentences)
         self._hard = np.zeros(problem.text.n_sentences, np.uint32)
+        self._observed_codes: dict[int, Ints] = {}
         self.n_passes = 0
 
     # ----- compile
@@ -251,18 +252,36 @@ class CrfSurrogate:
                 messages, back = self._messages[t0:t1], self._back_messages[t0:t1]
             else:
                 messages, back = np.empty((t1 - t0, n_states)), np.empty((t1 - t0, n_states))
-            here = counts[number[first]]
             chain.chain_pass(
-                sentences, first, last, n_labels, active.rows, scores, tables, corrections, here,
-                messages.reshape(-1), back.reshape(-1), output,
-            )
-            if order > 1:
-                sums = np.empty(n_labels**order)
-                chain.add_arc_counts(messages.reshape(-1), back.reshape(-1), deep[t0:t1], n_labels, tables, sums, here)
+                sentences, first, last, n_labels, active.rows, scores, tables, corrections, deep[t0:t1],
+                counts[number[first]], messages.reshape(-1), back.reshape(-1), output,
+            )  # fmt: skip
 
         self.workers.run(block, bounds)
         self._tables, self._corrections = tables, corrections
         self._counts = counts.sum(axis=0)
+
+    def curvature(self, active: ActiveSet) -> Floats:
+        """Diagonal of the Hessian if tokens were independent, at the weights of the last pass.
+
+        sum over the feature's tokens of weight * p * (1 - p): a preconditioner, not an exact diagonal.
+        """
+        problem = self.problem
+        weights = problem.token_weights[:, None]
+        p = self._residuals.copy()
+        p[np.arange(problem.n_tokens), problem.y] += problem.token_weights
+        spread = p * (1.0 - p / weights)
+        saved = self._residuals, self._counts, self._cor_residuals
+        expected = fold(self._counts, problem.n_labels, self._tables)
+        self._residuals, self._counts = spread, np.zeros_like(self._counts)
+        self._cor_residuals = np.abs(self._cor_residuals)
+        diagonal = self._gradient(active)
+        self._residuals, self._counts, self._cor_residuals = saved
+        if len(active.table_features):
+            diagonal[active.table_features] = np.abs(
+                expected[self._tables.offsets[active.table_sizes] + active.table_codes]
+            )
+        return diagonal
 
     def _gradient(self, active: ActiveSet) -> Floats:
         from vcrf.kernels import gradient
@@ -292,6 +311,90 @@ class CrfSurrogate:
             gradient.sum_entries(active.cor_feature_ptr, active.cor_entries, residuals, out)
             g[active.cor_features] = out
         return g
+
+
+    # ----- scan
+
+    def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
+        """Value at w, and all candidates whose |gradient| exceeds their limit.
+
+        limits[k] is (n_columns,), the limit of patterns of length k with each column; inf = no candidate.
+        Nothing is stored for the candidates that stay below it.
+        """
+        problem = self.problem
+        columns = {k: np.flatnonzero(self.keep & (problem.column_mass > limit)) for k, limit in limits.items()}
+        order = max([active.order, *(k for k, found in columns.items() if len(found))])
+        self._pass(active, w, order, keep_messages=order > 1)
+        found = [self._scan_length(k, which.astype(np.uint32), limits[k][which]) for k, which in columns.items()]
+        features = np.concatenate([np.zeros(0, np.int64), *(f for f, _ in found)])
+        gradients = np.concatenate([np.zeros(0), *(g for _, g in found)])
+        by_number = np.argsort(features, kind="stable")
+        value = float(problem.weights @ self._values)
+        return value, Scan(features[by_number], gradients[by_number])
+
+    def _scan_length(self, k: int, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
+        if len(columns) == 0:
+            return np.zeros(0, np.int64), np.zeros(0)
+        counts = np.diff(self.problem.columns.ptr)[columns]
+        bounds = cut(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), self._n_blocks)
+        allowed_ptr, allowed = self._allowed(k, columns)
+        found: dict[int, tuple[UInts32, UInts32, Floats]] = {}
+
+        def block(a: int, b: int) -> None:
+            part = (allowed_ptr[a : b + 1], allowed) if len(allowed_ptr) else (allowed_ptr, allowed)
+            room = max(4 * (b - a), 1024)
+            while True:
+                out = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room)
+                n = self._scan_block(k, columns[a:b], limits[a:b], part, out)
+                if n <= room:
+                    break
+                room = n
+            found[a] = out[0][:n], out[1][:n], out[2][:n]
+
+        self.workers.run(block, bounds)
+        parts = [found[a] for a in sorted(found)]
+        features = [self.problem.join_features(column, k, code) for column, code, _ in parts]
+        return np.concatenate(features), np.concatenate([g for _, _, g in parts])
+
+    def _scan_block(
+        self,
+        k: int,
+        columns: UInts32,
+        limits: Floats,
+        allowed: tuple[Ints, UInts32],
+        out: tuple[UInts32, UInts32, Floats],
+    ) -> int:
+        from vcrf.kernels import gradient
+
+        problem, table = self.problem, self.problem.columns
+        if k == 1:
+            return int(
+                gradient.scan_labels(
+                    table.ptr, table.positions, table.values, columns, limits, *allowed, self._residuals, *out
+                )
+            )
+        return int(
+            gradient.scan_patterns(
+                table.ptr, table.positions, table.values, columns, k, limits, *allowed, problem.starts, problem.y,
+                problem.token_weights, problem.n_labels, self._tables, self._corrections, self._messages,
+                self._back_messages, *out,
+            )
+        )  # fmt: skip
+
+    def _allowed(self, k: int, columns: UInts32) -> tuple[Ints, UInts32]:
+        """Candidate codes of the scanned columns if only observed pairs are candidates."""
+        if not self.problem.observed_only:
+            return np.zeros(0, np.int64), np.zeros(0, np.uint32)
+        width = self.problem.n_labels**k
+        codes = self._observed(k)
+        ptr = np.searchsorted(codes, np.arange(len(self.problem.columns) + 1) * width)
+        out_ptr, picked, _ = take_rows(ptr, (codes % width).astype(np.uint32), np.zeros(0), columns.astype(np.int64))
+        return out_ptr, picked
+
+    def _observed(self, k: int) -> Ints:
+        if k not in self._observed_codes:
+            self._observed_codes[k] = self.problem.observed(k)
+        return self._observed_codes[k]
 
 
 def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:

@@ -1,0 +1,137 @@
+"""Penalties weighted by family: sum_k l1_k ||w_k||_1 + l2_k ||w_k||^2 / 2, on merged columns.
+
+A merged column stands for several attributes, perhaps of several families. Its weight W is the sum of theirs,
+and its penalty the cheapest way to split W among them (infimal convolution, MATH 10.4), so that the optimum is
+that of the unmerged problem:
+
+    L1        min_k l1_k |W|, all weight on the cheapest members, ties shared equally
+    L2        W^2 / (2 sum_k 1/l2_k), shares proportional to 1/l2_k
+    elastic   slope mu(W) with sum_k (mu - l1_k)_+ / l2_k = |W|, shares (mu - l1_k)_+ / l2_k
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.problem import Problem
+from vcrf.types import Floats, Ints
+
+
+@dataclass(frozen=True)
+class FamilyPenalty:
+    """Strengths per family.
+
+    Parameters
+    ----------
+    l1, l2 : (n_families,) float64, not negative. `inf` in l1 switches a family off.
+        l2 is zero for all families or positive for all.
+    """
+
+    l1: Floats
+    l2: Floats
+
+    def __post_init__(self) -> None:
+        for name, strengths in (("l1", self.l1), ("l2", self.l2)):
+            if np.any(~(strengths >= 0.0)):
+                raise InputError(f"Strengths must not be negative: got {name} = {strengths.min()}.")
+        if np.any(self.l2 > 0.0) and not np.all(self.l2 > 0.0):
+            raise InputError("The l2 strengths must be zero for all families or positive for all.")
+
+    @classmethod
+    def from_strengths(cls, strengths: Floats, norm: str, l1_ratio: float = 0.5) -> FamilyPenalty:
+        """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic")."""
+        ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio}
+        if norm not in ratios:
+            raise InputError(f"norm must be 'l1', 'l2' or 'elastic', got {norm!r}.")
+        if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
+            raise InputError(f"l1_ratio must lie between 0 and 1 for the elastic net, got {l1_ratio}.")
+        return cls(ratios[norm] * strengths, (1.0 - ratios[norm]) * strengths)
+
+    def bind(self, problem: Problem) -> BoundPenalty:
+        return BoundPenalty(self, problem)
+
+
+class BoundPenalty:
+    """The penalty of a problem's merged features.
+
+    Features of one class of columns and one pattern length share a penalty: group = class * (order + 1) + k.
+    """
+
+    def __init__(self, penalty: FamilyPenalty, problem: Problem) -> None:
+        self.penalty = penalty
+        self.problem = problem
+        self.is_smooth_part = bool(np.any(penalty.l2 > 0.0))
+        members, ptr = [], [0]
+        for sources in problem.columns.class_sources:
+            for k in range(problem.order + 1):
+                found = [int(problem.family_of[s, k]) for s in sources if k and problem.family_of[s, k] >= 0]
+                members += sorted(found, key=lambda f: (penalty.l1[f], f))
+                ptr.append(len(members))
+        self.ptr = np.array(ptr, np.int64)
+        self.member_families = np.array(members, np.int64)
+        self.member_l1 = penalty.l1[self.member_families] if members else np.zeros(0)
+        self.member_l2 = penalty.l2[self.member_families] if members else np.zeros(0)
+
+    @cached_property
+    def group_thresholds(self) -> Floats:
+        """Smallest l1 of each group's members, inf where the group has none."""
+        out = np.full(len(self.ptr) - 1, np.inf)
+        filled = self.ptr[1:] > self.ptr[:-1]
+        out[filled] = self.member_l1[self.ptr[:-1][filled]]
+        return out
+
+    def groups_of(self, features: Ints) -> Ints:
+        column, length, _ = self.problem.split_features(features)
+        return self.problem.columns.classes[column] * (self.problem.order + 1) + length
+
+    def thresholds(self, features: Ints) -> Floats:
+        """The l1 part of each feature's merged penalty."""
+        return self.group_thresholds[self.groups_of(features)]
+
+    def column_thresholds(self, k: int) -> Floats:
+        """Threshold of patterns of length k with each column, inf where there is no such family."""
+        return self.group_thresholds[self.problem.columns.classes * (self.problem.order + 1) + k]
+
+    def smooth(self, groups: Ints, w: Floats) -> tuple[float, Floats]:
+        """Value and gradient of the penalty less its l1 part: zero for a pure L1 penalty."""
+        if not self.is_smooth_part:
+            return 0.0, np.zeros(len(w))
+        from vcrf.kernels import penalty
+
+        size, slope, value = np.abs(w), np.empty(len(w)), np.empty(len(w))
+        penalty.slopes(groups, size, self.ptr, self.member_l1, self.member_l2, slope, value)
+        threshold = self.group_thresholds[groups]
+        return float(value.sum() - threshold @ size), np.sign(w) * (slope - threshold)
+
+    def conjugate(self, groups: Ints, g: Floats) -> float:
+        """Sum of conjugates at the gradient: 0 inside the L1 box, else finite only with an l2 part."""
+        size = np.abs(g)
+        if self.is_smooth_part:
+            from vcrf.kernels import penalty
+
+            return float(penalty.conjugates(groups, size, self.ptr, self.member_l1, self.member_l2))
+        return 0.0 if np.all(size <= self.group_thresholds[groups]) else np.inf
+
+    def shares(self, group: int, w: float) -> list[tuple[int, float]]:
+        """How the weight of a merged feature is split: (member number inside the group, weight)."""
+        first, last = self.ptr[group], self.ptr[group + 1]
+        l1, l2 = self.member_l1[first:last], self.member_l2[first:last]
+        if not self.is_smooth_part:
+            cheapest = np.flatnonzero(l1 == l1[0])
+            return [(int(i), w / len(cheapest)) for i in cheapest]
+        from vcrf.kernels import penalty
+
+        slope, value = np.empty(1), np.empty(1)
+        penalty.slopes(np.array([group]), np.array([abs(w)]), self.ptr, self.member_l1, self.member_l2, slope, value)
+        parts = np.sign(w) * np.maximum(slope[0] - l1, 0.0) / l2
+        return [(int(i), float(parts[i])) for i in np.flatnonzero(parts)]
+
+    def member_sources(self, group: int) -> list[int]:
+        """Sources of a group's members, in the order of `shares`."""
+        cls, k = divmod(group, self.problem.order + 1)
+        sources = [s for s in self.problem.columns.class_sources[cls] if self.problem.family_of[s, k] >= 0]
+        return sorted(sources, key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]))

@@ -1,0 +1,68 @@
+"""What a solver returns: weights with their certificate, and how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from vcrf.types import Floats, Ints
+
+
+class Status(Enum):
+    """Why the solver stopped."""
+
+    CONVERGED = "The relative duality gap is below the tolerance."
+    MAX_PASSES = "The limit on passes over the data was reached before the tolerance."
+    INTERRUPTED = "The run was interrupted; these are the best weights so far."
+    STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
+    UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; the limit on passes was reached."
+
+
+@dataclass(frozen=True)
+class IterationRecord:
+    """State after one round of the solver. `gap` is inf until a scan of all candidates has certified it."""
+
+    n_passes: int
+    seconds: float
+    objective: float
+    gap: float
+    kkt_violation: float
+    n_active: int
+    n_working: int
+    phase: str
+
+
+Callback = Callable[[IterationRecord], bool | None]
+"""Receives a record after each round; returning True asks the solver to stop with the best weights so far."""
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """Weights of the features that are not zero, and the certificate.
+
+    Attributes
+    ----------
+    features : (n_active,) int64, sorted feature numbers (see `Problem`)
+    weights : (n_active,) float64, none zero
+    objective : value of the problem at the weights, in its units (mean over sentences + penalty)
+    gap : certified bound on objective - optimum
+    kkt_violation : largest violation of the optimality conditions relative to the feature's strength
+    """
+
+    features: Ints
+    weights: Floats
+    objective: float
+    gap: float
+    kkt_violation: float
+    status: Status
+    n_passes: int
+    seconds: float
+    history: list[IterationRecord] = field(default_factory=list)
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / objective; 0 if both are 0."""
+        return self.gap / self.objective if self.objective > 0.0 else float(np.sign(self.gap))
