@@ -36,7 +36,7 @@ class Problem:
     family_of : (n_sources, order + 1) int64, family of (source, pattern length), -1 = none
     columns : the distinct columns
     weights : (n_sentences,) float64, 1/m each unless the sentences are weighted
-    observed_only : candidates are the pairs (column, pattern) seen in training
+    candidates : "all" or "observed" for patterns of length 1 and for longer ones
     """
 
     text: Text
@@ -47,7 +47,7 @@ class Problem:
     family_of: Ints
     columns: ColumnTable
     weights: Floats
-    observed_only: bool = False
+    candidates: tuple[str, str] = ("all", "all")
 
     @property
     def order(self) -> int:
@@ -120,24 +120,26 @@ class Problem:
     @cached_property
     def n_candidates(self) -> int:
         """Attributes x tag patterns before any reduction (observed pairs only, if so restricted)."""
-        if self.observed_only:
-            return self._count_observed()
-        total = 0
-        for s in range(len(self.sources)):
-            for k in range(1, self.order + 1):
-                if self.family_of[s, k] >= 0:
-                    total += int(self.columns.n_attributes[s]) * self.n_labels**k
-        return total
+        return sum(self._count_observed(k) if self.observed_for(k) else self._count_all(k) for k in self.lengths)
 
-    def _count_observed(self) -> int:
-        members = np.array([len(sources) for sources in self.columns.class_sources], np.int64)
-        total = 0
-        for k in range(1, self.order + 1):
-            n_with = np.array([sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources])
-            codes = self.observed(k) // self.n_labels**k
-            if len(members):
-                total += int(n_with[self.columns.classes[codes]].sum())
-        return total
+    @property
+    def lengths(self) -> range:
+        """Pattern lengths 1 .. order."""
+        return range(1, self.order + 1)
+
+    def observed_for(self, k: int) -> bool:
+        """Whether only observed pairs are candidates for patterns of length k."""
+        return self.candidates[0 if k == 1 else 1] == "observed"
+
+    def _count_all(self, k: int) -> int:
+        attributes = self.columns.n_attributes[self.family_of[:, k] >= 0]
+        return int(attributes.sum()) * self.n_labels**k
+
+    def _count_observed(self, k: int) -> int:
+        """Each observed pair of a column counts once for every member that has patterns of this length."""
+        members = [sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
+        columns = self.observed(k) // self.n_labels**k
+        return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
 
     def observed(self, k: int) -> Ints:
         """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training."""
@@ -169,16 +171,18 @@ def build_problem(
     families: Sequence[Family],
     *,
     weights: Floats | None = None,
-    candidates: str = "all",
+    candidates: str | tuple[str, str] = "all",
     merge_twins: bool = True,
 ) -> Problem:
     """Read the families' attributes off the text and merge twins.
 
-    `weights` are the sentences' weights in the mean (1/m each by default).
+    `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
+    or a pair of these: for single labels and for longer tag patterns.
     """
     families = list(families)
-    if candidates not in ("all", "observed"):
-        raise InputError(f"candidates must be 'all' or 'observed', got {candidates!r}.")
+    both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
+    if len(both) != 2 or any(choice not in ("all", "observed") for choice in both):
+        raise InputError(f"candidates must be 'all' or 'observed' (or a pair of these), got {candidates!r}.")
     if not families:
         raise InputError("A model needs at least one family of features, got none.")
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
@@ -188,7 +192,7 @@ def build_problem(
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
         text, y, n_labels, families, sources, _family_table(families, sources, order),
-        read_columns(text, sources, merge_twins), weights, candidates == "observed",
+        read_columns(text, sources, merge_twins), weights, both,
     )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Solvers that return a certificate with the weights."""

@@ -261,6 +261,10 @@ class CrfSurrogate:
         self._tables, self._corrections = tables, corrections
         self._counts = counts.sum(axis=0)
 
+    def gradient_of_last_pass(self, active: ActiveSet) -> Floats:
+        """Gradient on the active features at the weights of the last pass."""
+        return self._gradient(active)
+
     def curvature(self, active: ActiveSet) -> Floats:
         """Diagonal of the Hessian if tokens were independent, at the weights of the last pass.
 
@@ -383,7 +387,7 @@ class CrfSurrogate:
 
     def _allowed(self, k: int, columns: UInts32) -> tuple[Ints, UInts32]:
         """Candidate codes of the scanned columns if only observed pairs are candidates."""
-        if not self.problem.observed_only:
+        if not self.problem.observed_for(k):
             return np.zeros(0, np.int64), np.zeros(0, np.uint32)
         width = self.problem.n_labels**k
         codes = self._observed(k)

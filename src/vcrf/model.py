@@ -1,0 +1,515 @@
+"""The model: what is needed to tag, and the facts of its training.
+
+A model has attributes, each with a few weighted tag patterns. The score of labels y for a sentence is
+
+    score(y) = sum_t  sum over attributes a at t  value(a, t) * sum over a's patterns z that end at t  weight(a, z)
+
+where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does before position k - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vcrf.families.explicit import AttributeText, NamedFeature
+from vcrf.families.family import Source, paper_complexities
+from vcrf.families.templates import BIAS
+from vcrf.families.text import Text
+from vcrf.lattice import DenseLattice
+from vcrf.penalties.separable import BoundPenalty
+from vcrf.problem import Problem
+from vcrf.solvers.result import SolverResult
+from vcrf.types import Floats, Ints, UInts32, UInts64
+
+if TYPE_CHECKING:
+    from vcrf.kernels.decode import ArcTables, PatternScores
+
+Label = str | int
+
+
+@dataclass(frozen=True)
+class FamilyFacts:
+    """One family after training.
+
+    Attributes
+    ----------
+    name : str
+    tags : length of its tag patterns
+    complexity : r_k
+    l1, l2 : its strengths in the penalty l1 |w| + l2 w**2 / 2
+    n_candidates : attributes x tag patterns before any reduction
+    n_columns : distinct columns that have an attribute of the family
+    n_active : features with a weight
+    l1_mass : sum of the absolute weights
+    """
+
+    name: str
+    tags: int
+    complexity: float
+    l1: float
+    l2: float
+    n_candidates: int
+    n_columns: int
+    n_active: int
+    l1_mass: float
+
+
+class Feature(NamedTuple):
+    """One weight of a model, for people: `labels` is the tag pattern, the oldest label first."""
+
+    family: str
+    source: Source
+    attribute: str
+    labels: tuple[Label, ...]
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials:
+    """Scores of all sentences of a text under a model.
+
+    Attributes
+    ----------
+    sent_ptr : (n_sentences + 1,) int64
+    node : (n_tokens, n_labels) float64, scores of single labels
+    tables : pattern length k >= 2 -> (n_labels**k,) float64, scores of plain tag patterns by code
+    local : patterns of length 2 or more that fire at one token only, CSR over tokens
+    order : longest pattern with a weight, at least 1
+    """
+
+    sent_ptr: Ints
+    node: Floats
+    tables: dict[int, Floats]
+    local: PatternScores
+    order: int
+
+    def __len__(self) -> int:
+        return len(self.sent_ptr) - 1
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return self.node.shape[1]
+
+    def decode(self) -> list[UInts32]:
+        """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
+        if self.order == 1:
+            flat = self.node.argmax(axis=1).astype(np.uint32)
+        else:
+            from vcrf.kernels import decode
+
+            flat = np.empty(len(self.node), np.uint32)
+            if len(flat):
+                decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables(), self.local, flat)
+        return np.split(flat, self.sent_ptr[1:-1]) if len(self) else []
+
+    def lattice(self, i: int) -> DenseLattice:
+        """All label sequences of sentence i."""
+        first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
+        lattice = DenseLattice.from_scores(self.node[first:last], self.tables, self.order)
+        arcs = lattice.arcs.reshape(last - first, -1 if len(lattice.arcs) else 1)
+        ptr, size, code, score = self.local
+        for t in np.flatnonzero(ptr[first + 1 : last + 1] > ptr[first:last]):
+            for j in range(ptr[first + t], ptr[first + t + 1]):
+                if t >= size[j] - 1:
+                    arcs[t, code[j] :: self.n_labels ** int(size[j])] += score[j]
+        return lattice
+
+    def label_marginals(self) -> list[Floats]:
+        """Posterior of every label, one array (n_positions, n_labels) a sentence."""
+        return [self.lattice(i).label_marginals() for i in range(len(self))]
+
+    def _arc_tables(self) -> ArcTables:
+        from vcrf.kernels.decode import ArcTables
+
+        n_labels = self.n_labels
+        depths = [np.zeros(n_labels)]
+        for k in range(2, self.order + 1):
+            # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
+            depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
+        sizes = [0, 0, *map(len, depths)]
+        full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
+        return ArcTables(np.cumsum(sizes[:-1] + sizes[-1:], dtype=np.int64), np.concatenate(depths), full)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Sparse weights of attributes x tag patterns.
+
+    Attributes
+    ----------
+    labels : the labels by number
+    sources : what reads attributes; rows source_ptr[s] .. source_ptr[s+1]-1 are the attributes of source s
+    family_of : (n_sources, longest + 1) int64, family of (source, pattern length), -1 = none
+    families : facts of training
+    source_ptr : (n_sources + 1,) int64
+    keys : (n_rows,) uint64, content hash of each attribute
+    names : the attributes for people
+    ptr : (n_rows + 1,) int64, entries ptr[r] .. ptr[r+1]-1 belong to row r
+    lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
+    """
+
+    labels: list[Label]
+    sources: list[Source]
+    family_of: Ints
+    families: list[FamilyFacts]
+    source_ptr: Ints
+    keys: UInts64
+    names: list[str]
+    ptr: Ints
+    lengths: UInts32
+    codes: UInts32
+    weights: Floats
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+    @property
+    def order(self) -> int:
+        """Longest tag pattern that has a weight, at least 1."""
+        return int(self.lengths.max(initial=1))
+
+    def potentials(self, text: Text) -> Potentials:
+        """Scores of a text; attributes that training did not weight simply do not fire."""
+        from vcrf.kernels import decode
+
+        node = np.zeros((text.n_tokens, self.n_labels))
+        single, longer = self._single, self._longer
+        found: list[_Local] = []
+        for positions, rows, values in self._fire(text):
+            decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
+            if len(longer.weights):
+                found.append(_local_patterns(longer, positions, rows, values))
+        return Potentials(text.sent_ptr, node, self._tables, _by_token(found, text.n_tokens), self.order)
+
+    def decode(self, text: Text) -> list[UInts32]:
+        """Best labels of each sentence, as label numbers."""
+        return self.potentials(text).decode()
+
+    def lattice(self, text: Text, i: int) -> DenseLattice:
+        """All label sequences of sentence i; for many sentences ask `potentials` once."""
+        return self.potentials(text).lattice(i)
+
+    def label_marginals(self, text: Text) -> list[Floats]:
+        """Posterior of every label, one array (n_positions, n_labels) a sentence."""
+        return self.potentials(text).label_marginals()
+
+    def features(self) -> Iterator[Feature]:
+        """All weights with their names, source by source."""
+        for s, source in enumerate(self.sources):
+            for row in range(self.source_ptr[s], self.source_ptr[s + 1]):
+                for j in range(self.ptr[row], self.ptr[row + 1]):
+                    length = int(self.lengths[j])
+                    labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
+                    family = self.families[self.family_of[s, length]].name
+                    yield Feature(family, source, self.names[row], labels, float(self.weights[j]))
+
+    # ---- internal ----
+
+    def _fire(self, text: Text) -> Iterator[tuple[UInts32, UInts32, Floats]]:
+        """Positions, rows and values (empty for indicators) of the attributes that fire, by source."""
+        for source, lookup in self._lookups:
+            if isinstance(source, NamedFeature):
+                # The names of an attribute and of its feature are given together: one table serves all.
+                if isinstance(text, AttributeText):
+                    is_indicator = bool(np.all(text.values == 1.0))
+                    rows = lookup.find(text.keys())[text.attributes]
+                    yield text.positions, rows, np.zeros(0) if is_indicator else text.values
+            else:
+                read = source.read(text)
+                yield read.positions, lookup.find(read.keys), np.zeros(0) if read.values is None else read.values
+
+    @cached_property
+    def _lookups(self) -> list[tuple[Source, _Lookup]]:
+        """A table from keys to rows for each source that has any; one for all named features together."""
+        rows = [np.arange(a, b) for a, b in zip(self.source_ptr[:-1], self.source_ptr[1:], strict=True)]
+        templates = [(source, own) for source, own in zip(self.sources, rows, strict=True) if not _is_named(source)]
+        named = [own for source, own in zip(self.sources, rows, strict=True) if _is_named(source)]
+        if named:
+            templates.append((NamedFeature(""), np.concatenate(named)))
+        return [(source, _Lookup.build(self.keys, own)) for source, own in templates if len(own)]
+
+    @cached_property
+    def _in_table(self) -> np.ndarray:
+        """Which entries are plain tag patterns: of length 2 or more, with the bias."""
+        sources = np.repeat(np.arange(len(self.sources)), np.diff(self.ptr[self.source_ptr]))
+        is_bias = np.array([source == BIAS for source in self.sources], bool)
+        return np.asarray((self.lengths > 1) & is_bias[sources])
+
+    @cached_property
+    def _single(self) -> _Rows:
+        return self._rows(self.lengths == 1)
+
+    @cached_property
+    def _longer(self) -> _Rows:
+        return self._rows((self.lengths > 1) & ~self._in_table)
+
+    @cached_property
+    def _tables(self) -> dict[int, Floats]:
+        tables = {}
+        for k in np.unique(self.lengths[self._in_table]).tolist():
+            which = self._in_table & (self.lengths == k)
+            tables[k] = np.zeros(self.n_labels**k)
+            tables[k][self.codes[which]] = self.weights[which]
+        return tables
+
+    def _rows(self, which: np.ndarray) -> _Rows:
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[self.ptr]
+        # One more row, which is empty, stands for every attribute that has no weight.
+        ptr = np.append(before, before[-1])
+        return _Rows(ptr, self.lengths[which], self.codes[which], self.weights[which])
+
+
+class _Rows(NamedTuple):
+    """CSR from rows to pattern lengths, codes and weights."""
+
+    ptr: Ints
+    lengths: UInts32
+    codes: UInts32
+    weights: Floats
+
+
+class _Local(NamedTuple):
+    """Patterns that fire at tokens, in any order."""
+
+    positions: Ints
+    size: UInts32
+    code: UInts32
+    score: Floats
+
+
+class _Lookup(NamedTuple):
+    """Hash table from keys to rows; a key that is not there gets the empty row."""
+
+    rows: UInts32
+    slots_key: UInts64
+    slots_id: UInts32
+
+    @classmethod
+    def build(cls, keys: UInts64, rows: Ints) -> _Lookup:
+        from vcrf.kernels import hashing
+
+        size = 1 << int(2 * len(rows) + 1).bit_length()
+        slots_key, slots_id = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
+        hashing.intern_keys(keys[rows], slots_key, slots_id, np.empty(len(rows), np.uint32))
+        return cls(np.append(rows, len(keys)).astype(np.uint32), slots_key, slots_id)
+
+    def find(self, keys: UInts64) -> UInts32:
+        from vcrf.kernels import hashing
+
+        ids = np.empty(len(keys), np.uint32)
+        hashing.find_keys(keys, self.slots_key, self.slots_id, len(self.rows) - 1, ids)
+        return self.rows[ids]
+
+
+def build_model(
+    problem: Problem,
+    penalty: BoundPenalty,
+    result: SolverResult,
+    labels: Sequence[Label],
+    complexities: Floats | None = None,
+) -> Model:
+    """Split the weights of merged columns among their attributes, and name those.
+
+    Parameters
+    ----------
+    problem, penalty, result : what was solved, and its solution
+    labels : the labels by number
+    complexities : (n_families,) r_k for the families' facts; by default the paper's
+    """
+    entries = _split(problem, penalty, result)
+    sources = [_source_rows(problem, s, entries.of_source(s)) for s in range(len(problem.sources))]
+    counts = np.concatenate([np.zeros(0, np.int64), *(rows.counts for rows in sources)])
+    return Model(
+        labels=list(labels),
+        sources=list(problem.sources),
+        family_of=problem.family_of,
+        families=_family_facts(problem, penalty, entries, complexities),
+        source_ptr=np.concatenate([[0], np.cumsum([len(rows.keys) for rows in sources])]).astype(np.int64),
+        keys=np.concatenate([np.zeros(0, np.uint64), *(rows.keys for rows in sources)]),
+        names=[name for rows in sources for name in rows.names],
+        ptr=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        lengths=np.concatenate([np.zeros(0, np.uint32), *(rows.lengths for rows in sources)]),
+        codes=np.concatenate([np.zeros(0, np.uint32), *(rows.codes for rows in sources)]),
+        weights=np.concatenate([np.zeros(0), *(rows.weights for rows in sources)]),
+    )
+
+
+class _Entries(NamedTuple):
+    """Weights of single attributes: the source, the column it was merged into, pattern and weight."""
+
+    sources: Ints
+    columns: Ints
+    lengths: UInts32
+    codes: UInts32
+    weights: Floats
+
+    def of_source(self, source: int) -> _Entries:
+        # Entries are sorted by source.
+        first, last = np.searchsorted(self.sources, [source, source + 1])
+        return _Entries(*(array[first:last] for array in self))
+
+
+class _SourceRows(NamedTuple):
+    """Attributes of one source with their entries; `counts` is the number of entries of each."""
+
+    keys: UInts64
+    names: list[str]
+    counts: Ints
+    lengths: UInts32
+    codes: UInts32
+    weights: Floats
+
+
+def split_weights(penalty: BoundPenalty, groups: Ints, w: Floats) -> tuple[Ints, Ints, Floats]:
+    """`BoundPenalty.shares` of many features at once: (feature, member of all members, weight) arrays."""
+    counts = np.diff(penalty.ptr)[groups]
+    feature = np.repeat(np.arange(len(w)), counts)
+    starts = np.cumsum(counts) - counts
+    member = np.repeat(penalty.ptr[groups] - starts, counts) + np.arange(len(feature))
+    if penalty.is_smooth_part:
+        from vcrf.kernels import penalty as kernels
+
+        slope, value = np.empty(len(w)), np.empty(len(w))
+        kernels.slopes(groups, np.abs(w), penalty.ptr, penalty.member_l1, penalty.member_l2, slope, value)
+        sizes = np.maximum(slope[feature] - penalty.member_l1[member], 0.0) / penalty.member_l2[member]
+        parts = np.sign(w)[feature] * sizes
+    else:
+        is_cheapest = penalty.member_l1[member] == penalty.group_thresholds[groups][feature]
+        n_cheapest = np.bincount(feature, is_cheapest, len(w))
+        parts = np.where(is_cheapest, w[feature] / n_cheapest[feature], 0.0)
+    kept = np.flatnonzero(parts)
+    return feature[kept], member[kept], parts[kept]
+
+
+def _split(problem: Problem, penalty: BoundPenalty, result: SolverResult) -> _Entries:
+    """Weights of merged features as weights of their attributes, sorted by source."""
+    columns, lengths, codes = problem.split_features(result.features)
+    groups = penalty.groups_of(result.features)
+    feature, member, weights = split_weights(penalty, groups, result.weights)
+    source_of = np.zeros(len(penalty.member_families), np.int64)
+    for group in np.unique(groups).tolist():
+        source_of[penalty.ptr[group] : penalty.ptr[group + 1]] = penalty.member_sources(group)
+    sources = source_of[member]
+    order = np.argsort(sources, kind="stable")
+    feature = feature[order]
+    return _Entries(
+        sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order]
+    )
+
+
+def _source_rows(problem: Problem, source: int, entries: _Entries) -> _SourceRows:
+    # Features are sorted by column and then by pattern, and so are the entries of one source.
+    columns, first = np.unique(entries.columns, return_index=True)
+    counts = np.diff(np.append(first, len(entries.columns)))
+    keys = _keys_of_columns(problem, source, columns)
+    names = _names(problem, source, columns, keys)
+    return _SourceRows(keys, names, counts, entries.lengths, entries.codes, entries.weights)
+
+
+def _keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
+    """Key of the attribute that a source has in each column."""
+    if len(columns) == 0:
+        return np.zeros(0, np.uint64)
+    if source in problem.columns.listed:
+        listed, keys = problem.columns.listed[source]
+        order = np.argsort(listed)
+        return keys[order[np.searchsorted(listed, columns, sorter=order)]]
+    found = problem.sources[source].read(problem.text)
+    return found.keys[np.searchsorted(found.positions, problem.columns.first_positions[columns])]
+
+
+def _names(problem: Problem, source: int, columns: Ints, keys: UInts64) -> list[str]:
+    text = problem.text
+    if _is_named(problem.sources[source]) and isinstance(text, AttributeText):
+        order = np.argsort(text.keys())
+        return [text.names[i] for i in order[np.searchsorted(text.keys(), keys, sorter=order)]]
+    positions = problem.columns.first_positions[columns].tolist()
+    return [problem.sources[source].describe(text, position) for position in positions]
+
+
+def _family_facts(
+    problem: Problem, penalty: BoundPenalty, entries: _Entries, complexities: Floats | None
+) -> list[FamilyFacts]:
+    n = len(problem.families)
+    if complexities is None:
+        complexities = paper_complexities(problem.families, problem.text, problem.n_labels)
+    of_entry = problem.family_of[entries.sources, entries.lengths]
+    n_active = np.bincount(of_entry, minlength=n)
+    mass = np.bincount(of_entry, np.abs(entries.weights), n)
+    n_candidates, n_columns = _count_candidates(problem), _count_columns(problem)
+    strengths = penalty.penalty
+    return [
+        FamilyFacts(
+            family.name, family.tags, float(complexities[f]), float(strengths.l1[f]), float(strengths.l2[f]),
+            int(n_candidates[f]), int(n_columns[f]), int(n_active[f]), float(mass[f]),
+        )
+        for f, family in enumerate(problem.families)
+    ]  # fmt: skip
+
+
+def _count_columns(problem: Problem) -> Ints:
+    """Columns that have an attribute of each family."""
+    per_class = np.bincount(problem.columns.classes, minlength=len(problem.columns.class_sources))
+    counts = np.zeros(len(problem.families), np.int64)
+    for sources, n in zip(problem.columns.class_sources, per_class, strict=True):
+        families = np.unique(problem.family_of[list(sources)])
+        counts[families[families >= 0]] += n
+    return counts
+
+
+def _count_candidates(problem: Problem) -> Ints:
+    """Attributes x tag patterns of each family: all, or those seen in training."""
+    counts = np.zeros(len(problem.families), np.int64)
+    for k in range(1, problem.order + 1):
+        if problem.observed_only:
+            columns = problem.observed(k) // problem.n_labels**k
+            per_class = np.bincount(problem.columns.classes[columns], minlength=len(problem.columns.class_sources))
+            for sources, n in zip(problem.columns.class_sources, per_class, strict=True):
+                _add_members(counts, problem.family_of[list(sources), k], n)
+        else:
+            for s, n in enumerate(problem.columns.n_attributes):
+                _add_members(counts, problem.family_of[[s], k], n * problem.n_labels**k)
+    return counts
+
+
+def _add_members(counts: Ints, families: Ints, n: int) -> None:
+    np.add.at(counts, families[families >= 0], n)
+
+
+def _local_patterns(longer: _Rows, positions: UInts32, rows: UInts32, values: Floats) -> _Local:
+    counts = longer.ptr[rows + 1] - longer.ptr[rows]
+    occurrence = np.repeat(np.arange(len(rows)), counts)
+    entry = np.repeat(longer.ptr[rows] - np.cumsum(counts) + counts, counts) + np.arange(len(occurrence))
+    score = longer.weights[entry] * values[occurrence] if len(values) else longer.weights[entry]
+    return _Local(positions[occurrence].astype(np.int64), longer.lengths[entry], longer.codes[entry], score)
+
+
+def _by_token(found: list[_Local], n_tokens: int) -> PatternScores:
+    from vcrf.kernels.decode import PatternScores
+
+    positions = np.concatenate([np.zeros(0, np.int64), *(part.positions for part in found)])
+    order = np.argsort(positions, kind="stable")
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(positions, minlength=n_tokens))])
+    return PatternScores(
+        ptr,
+        np.concatenate([np.zeros(0, np.uint32), *(part.size for part in found)])[order],
+        np.concatenate([np.zeros(0, np.uint32), *(part.code for part in found)])[order],
+        np.concatenate([np.zeros(0), *(part.score for part in found)])[order],
+    )
+
+
+def _is_named(source: Source) -> bool:
+    return isinstance(source, NamedFeature)
+
+
+def _digits(code: int, length: int, n_labels: int) -> list[int]:
+    """Labels of a pattern from its code, the oldest first."""
+    return [code // n_labels**i % n_labels for i in range(length - 1, -1, -1)]

@@ -1,0 +1,324 @@
+"""Working-set solver: solve on a few features, scan all candidates, add the violators, until the gap certifies.
+
+    min_w  F(w) + sum over families of l1_k ||w_k||_1 + l2_k ||w_k||^2 / 2
+
+Rounds: minimise on the working set, scan every candidate in one pass without storing it (a lower bound on the
+optimum comes with the scan), add the violators, drop the idle. Exact at the end: what was never in the working
+set has been seen to satisfy the optimality conditions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vcrf.errors import BudgetError
+from vcrf.penalties import BoundPenalty, FamilyPenalty
+from vcrf.problem import Problem
+from vcrf.solvers.certificate import certify
+from vcrf.solvers.newton import NewtonStep
+from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
+from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
+from vcrf.surrogates.crf import ActiveSet, CrfSurrogate
+from vcrf.types import Bools, Floats, Ints
+
+# Without an l1 part every candidate carries weight and must be held in memory.
+MAX_DENSE_CANDIDATES = 50_000_000
+_MEMORY = 30
+_MAX_PASSES = 20_000
+
+
+def solve(
+    problem: Problem,
+    penalty: FamilyPenalty,
+    *,
+    costs: Floats | None = None,
+    tol: float = 1e-3,
+    max_passes: int | None = None,
+    threads: int = 1,
+    start: SolverResult | None = None,
+    callback: Callback | None = None,
+    screen: bool = True,
+) -> SolverResult:
+    """Minimise to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+    penalty : FamilyPenalty
+    costs : (n_sentences,) loss of one wrong label in each sentence (1/length is the normalised Hamming loss)
+    tol : stop when gap <= tol * objective
+    max_passes : stop after so many passes over the data (None: 20,000; 200 where there is no certificate)
+    threads : the result does not depend on it
+    start : warm start, for instance the result at neighbouring strengths
+    callback : see `Callback`; Ctrl-C has the same effect as its returning True
+    screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
+    """
+    return _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen).run(start)
+
+
+def solve_path(
+    problem: Problem, penalties: Sequence[FamilyPenalty], *, tol: float = 1e-3, threads: int = 1, **options: object
+) -> Iterator[SolverResult]:
+    """Solve for each penalty in turn, each from the solution before: order them from strong to weak."""
+    result: SolverResult | None = None
+    for penalty in penalties:
+        result = solve(problem, penalty, tol=tol, threads=threads, start=result, **options)  # type: ignore[arg-type]
+        yield result
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, or the callback asked to stop, or the limit on passes was reached."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+@dataclass
+class _State:
+    """Weights on a working set, with value and gradient of the smooth part there."""
+
+    active: ActiveSet
+    groups: Ints
+    thresholds: Floats
+    w: Floats
+    value: float = np.inf  # F alone
+    smooth: float = np.inf  # F + l2 part
+    g_value: Floats = field(default_factory=lambda: np.zeros(0))
+    g: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def objective(self) -> float:
+        return self.smooth + float(self.thresholds @ np.abs(self.w))
+
+    @property
+    def pseudo(self) -> Floats:
+        return pseudo_gradient(self.w, self.g, self.thresholds)
+
+
+class _Run:
+    """One call of `solve`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        penalty: BoundPenalty,
+        costs: Floats | None,
+        tol: float,
+        max_passes: int | None,
+        threads: int,
+        callback: Callback | None,
+        screen: bool,
+    ) -> None:
+        self.problem, self.penalty, self.tol, self.callback = problem, penalty, tol, callback
+        self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
+        self.is_certifiable = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
+        self.max_passes = max_passes or (_MAX_PASSES if self.is_certifiable else 200)
+        keep = self._can_carry_weight() if screen else np.ones(len(problem.columns), bool)
+        costs = np.zeros(problem.text.n_sentences) if costs is None else costs
+        self.surrogate = CrfSurrogate(problem, keep, costs, threads)
+        self.memory = LbfgsMemory(_MEMORY)
+        self.newton = NewtonStep(self.surrogate)
+        self.on_face = False
+        self.lower_bound = 0.0
+        self.violation = np.inf
+        self.history: list[IterationRecord] = []
+        self.began = time.perf_counter()
+
+    def _can_carry_weight(self) -> Bools:
+        """Count screening: |gradient| <= column mass at every w, so a smaller mass than c_j means w_j = 0."""
+        keep = np.zeros(len(self.problem.columns), bool)
+        for limit in self.limits.values():
+            keep |= self.problem.column_mass > limit
+        return keep
+
+    # ----- the outer loop
+
+    def run(self, start: SolverResult | None) -> SolverResult:
+        state = self._first_state(start)
+        status = Status.CONVERGED
+        try:
+            target, n_steps = 0.1, 30
+            while True:
+                state = self._scan(state)
+                self._report(state, "scan")
+                if self._gap(state) <= self.tol * state.objective:
+                    break
+                before = state.objective
+                state = self._minimise(state, max(target, 0.5 * self.tol), n_steps)
+                if target <= self.tol and before - state.objective <= 1e-15 * before:
+                    raise _Interrupted(Status.STALLED)
+                target, n_steps = 0.5 * target, min(int(1.3 * n_steps), 150)
+        except (_Interrupted, KeyboardInterrupt) as stop:
+            status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
+            state = self._scan(self._best if self._best.objective <= state.objective else state)
+            if self._gap(state) <= self.tol * state.objective:
+                status = Status.CONVERGED
+        finally:
+            self.surrogate.workers.close()
+        return self._result(state, status)
+
+    def _first_state(self, start: SolverResult | None) -> _State:
+        if self.penalty.is_smooth_part and np.any(self.penalty.penalty.l1 == 0.0):
+            features = self._all_candidates()
+        elif start is not None:
+            features = start.features
+        else:
+            features = np.zeros(0, np.int64)
+        w = np.zeros(len(features))
+        if start is not None:
+            column, length, _ = self.problem.split_features(start.features)
+            kept = self.surrogate.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
+            features = np.union1d(features, start.features[kept]) if len(features) != len(start.features) else features[kept]
+            w = np.zeros(len(features))
+            w[np.searchsorted(features, start.features[kept])] = start.weights[kept]
+        state = self._compile(features, w)
+        self._best = state
+        return state
+
+    def _all_candidates(self) -> Ints:
+        """Every candidate: an L2 penalty leaves none at zero."""
+        parts = []
+        for k, limit in self.limits.items():
+            if self.problem.observed_for(k):
+                codes = self.problem.observed(k)
+                columns, code = np.divmod(codes, self.problem.n_labels**k)
+            else:
+                which = np.flatnonzero(np.isfinite(limit))
+                width = self.problem.n_labels**k
+                if len(which) * width > MAX_DENSE_CANDIDATES:
+                    raise BudgetError(
+                        f"norm='l2' keeps a weight for each of {len(which) * width:,} candidates; the budget is "
+                        f"{MAX_DENSE_CANDIDATES:,}. Use norm='elastic', candidates='observed' or smaller families."
+                    )
+                columns, code = np.repeat(which, width), np.tile(np.arange(width), len(which))
+            parts.append(self.problem.join_features(columns.astype(np.uint32), k, code.astype(np.uint32)))
+        return np.sort(np.concatenate(parts))
+
+    def _compile(self, features: Ints, w: Floats) -> _State:
+        active = self.surrogate.compile(features)
+        groups = self.penalty.groups_of(features)
+        return _State(active, groups, self.penalty.group_thresholds[groups], w)
+
+    # ----- evaluation and certificate
+
+    def _evaluate(self, state: _State, w: Floats) -> _State:
+        """The state at other weights of the same working set."""
+        if self.surrogate.n_passes >= self.max_passes:
+            raise _Interrupted(Status.MAX_PASSES if self.is_certifiable else Status.UNCERTIFIED)
+        value, g_value = self.surrogate.value_and_gradient(state.active, w)
+        extra, g_extra = self.penalty.smooth(state.groups, w)
+        new = _State(state.active, state.groups, state.thresholds, w, value, value + extra, g_value, g_value + g_extra)
+        if new.objective < self._best.objective:
+            self._best = new
+        return new
+
+    def _scan(self, state: _State) -> _State:
+        """Certify the state against all candidates and move to the working set that the scan suggests."""
+        value, scan = self.surrogate.scan(state.active, state.w, self.limits)
+        g_value = self.surrogate.gradient_of_last_pass(state.active)
+        found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
+        self.lower_bound, self.violation = max(self.lower_bound, found.lower_bound), found.violation
+        extra, g_extra = self.penalty.smooth(state.groups, state.w)
+        state = _State(
+            state.active, state.groups, state.thresholds, state.w, value, value + extra, g_value, g_value + g_extra
+        )
+        idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
+        new = np.setdiff1d(scan.features, state.active.features, assume_unique=True)
+        if len(new) or np.count_nonzero(idle) > 0.3 * len(idle):
+            state = self._change_working_set(state, ~idle, new)
+        self._best = state
+        return state
+
+    def _change_working_set(self, state: _State, kept: Bools, new: Ints) -> _State:
+        features = np.union1d(state.active.features[kept], new)
+        where = np.searchsorted(features, state.active.features[kept])
+        w = np.zeros(len(features))
+        w[where] = state.w[kept]
+        if len(new) > 0.2 * len(features):
+            self.memory.clear()
+        else:
+            self.memory.resize(np.flatnonzero(kept), where, len(features))
+        self._best = self._compile(features, w)
+        return self._evaluate(self._best, w)
+
+    def _gap(self, state: _State) -> float:
+        return max(state.objective - self.lower_bound, 0.0) if self.is_certifiable else np.inf
+
+    def _gap_on_working_set(self, state: _State) -> float:
+        """The gap if no candidate outside the working set were violated: when to stop minimising."""
+        exceeding = np.flatnonzero(np.abs(state.g_value) > state.thresholds)
+        found = certify(
+            self.penalty, state.value, float(state.w @ state.g_value),
+            state.active.features[exceeding], state.g_value[exceeding],
+        )  # fmt: skip
+        return state.objective - max(found.lower_bound, 0.0)
+
+    # ----- minimise on the working set
+
+    def _minimise(self, state: _State, target: float, max_steps: int) -> _State:
+        """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
+        n_cut = 0
+        for i in range(1, max_steps + 1):
+            if self._gap_on_working_set(state) <= target * state.objective:
+                break
+            new, trials = self._step(state)
+            if new is None:
+                break
+            n_cut += trials > 1
+            # Steps that must be shortened say that OWL-QN's cut directions do not fit any more.
+            self.on_face = self.on_face or n_cut > 0.15 * max_steps
+            state = new
+            if i % 10 == 0:
+                self._report(state, "face" if self.on_face else "owlqn")
+                state = self._drop_idle(state)
+        return state
+
+    def _step(self, state: _State) -> tuple[_State | None, int]:
+        """One quasi-Newton step with backtracking on the projected arc; None if nothing decreases."""
+        pseudo = state.pseudo
+        free = (state.w != 0.0) | (pseudo != 0.0)
+        d = self.memory.direction(pseudo, free if self.on_face else None)
+        cut = d * pseudo >= 0.0
+        d[cut & (state.w == 0.0) if self.on_face else cut] = 0.0
+        if float(d @ pseudo) >= 0.0:
+            self.memory.clear()
+            d = -pseudo
+        step = 1.0 if len(self.memory) else 1.0 / max(float(np.linalg.norm(pseudo)), 1e-300)
+        orthant = orthant_of(state.w, pseudo)
+        for trials in range(1, 30):
+            w = state.w + step * d
+            w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
+            new = self._evaluate(state, w)
+            if new.objective <= state.objective + 1e-4 * float(pseudo @ (w - state.w)):
+                self.memory.add(w - state.w, new.g - state.g)
+                return new, trials
+            step *= 0.5
+        return None, trials
+
+    def _drop_idle(self, state: _State) -> _State:
+        idle = (state.w == 0.0) & (np.abs(state.g) < 0.8 * state.thresholds)
+        if np.count_nonzero(idle) < 0.3 * len(idle):
+            return state
+        return self._change_working_set(state, ~idle, np.zeros(0, np.int64))
+
+    # ----- reporting
+
+    def _report(self, state: _State, phase: str) -> None:
+        record = IterationRecord(
+            self.surrogate.n_passes, time.perf_counter() - self.began, state.objective, self._gap(state),
+            self.violation, int(np.count_nonzero(state.w)), len(state.active), phase,
+        )  # fmt: skip
+        self.history.append(record)
+        if self.callback is not None and self.callback(record):
+            raise _Interrupted(Status.INTERRUPTED)
+
+    def _result(self, state: _State, status: Status) -> SolverResult:
+        nonzero = np.flatnonzero(state.w)
+        return SolverResult(
+            state.active.features[nonzero], state.w[nonzero], state.objective, self._gap(state), self.violation,
+            status, self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
+        )  # fmt: skip
