@@ -2,7 +2,7 @@
 
 A model has attributes, each with a few weighted tag patterns. The score of labels y for a sentence is
 
-    score(y) = sum_t  sum over attributes a at t  value(a, t) * sum over a's patterns z that end at t  weight(a, z)
+    score(y) = sum over t, attributes a at t, patterns z of a that end at t of  value(a, t) * weight(a, z)
 
 where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does before position k - 1.
 """
@@ -24,7 +24,7 @@ from vcrf.lattice import DenseLattice
 from vcrf.penalties.separable import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult
-from vcrf.types import Floats, Ints, UInts32, UInts64
+from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
     from vcrf.kernels.decode import ArcTables, PatternScores
@@ -94,7 +94,7 @@ class Potentials:
     @property
     def n_labels(self) -> int:
         """Number of labels."""
-        return self.node.shape[1]
+        return int(self.node.shape[1])
 
     def decode(self) -> list[UInts32]:
         """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
@@ -132,9 +132,9 @@ class Potentials:
         for k in range(2, self.order + 1):
             # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
             depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
-        sizes = [0, 0, *map(len, depths)]
+        offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
         full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-        return ArcTables(np.cumsum(sizes[:-1] + sizes[-1:], dtype=np.int64), np.concatenate(depths), full)
+        return ArcTables(offsets, np.concatenate(depths), full)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,28 +216,34 @@ class Model:
     def _fire(self, text: Text) -> Iterator[tuple[UInts32, UInts32, Floats]]:
         """Positions, rows and values (empty for indicators) of the attributes that fire, by source."""
         for source, lookup in self._lookups:
-            if isinstance(source, NamedFeature):
-                # The names of an attribute and of its feature are given together: one table serves all.
-                if isinstance(text, AttributeText):
-                    is_indicator = bool(np.all(text.values == 1.0))
-                    rows = lookup.find(text.keys())[text.attributes]
-                    yield text.positions, rows, np.zeros(0) if is_indicator else text.values
-            else:
-                read = source.read(text)
-                yield read.positions, lookup.find(read.keys), np.zeros(0) if read.values is None else read.values
+            read = source.read(text)
+            yield read.positions, lookup.find(read.keys), np.zeros(0) if read.values is None else read.values
+        if isinstance(text, AttributeText):
+            # An attribute's string names its feature too: one table serves all named features.
+            is_indicator = bool(np.all(text.values == 1.0))
+            rows = self._named_lookup.find(text.keys())[text.attributes]
+            yield text.positions, rows, np.zeros(0) if is_indicator else text.values
 
     @cached_property
     def _lookups(self) -> list[tuple[Source, _Lookup]]:
-        """A table from keys to rows for each source that has any; one for all named features together."""
-        rows = [np.arange(a, b) for a, b in zip(self.source_ptr[:-1], self.source_ptr[1:], strict=True)]
-        templates = [(source, own) for source, own in zip(self.sources, rows, strict=True) if not _is_named(source)]
-        named = [own for source, own in zip(self.sources, rows, strict=True) if _is_named(source)]
-        if named:
-            templates.append((NamedFeature(""), np.concatenate(named)))
-        return [(source, _Lookup.build(self.keys, own)) for source, own in templates if len(own)]
+        """A table from keys to rows for each source that has any, named features apart."""
+        return [
+            (source, _Lookup.build(self.keys, rows))
+            for source, rows in self._rows_by_source()
+            if len(rows) and not isinstance(source, NamedFeature)
+        ]
 
     @cached_property
-    def _in_table(self) -> np.ndarray:
+    def _named_lookup(self) -> _Lookup:
+        named = [rows for source, rows in self._rows_by_source() if isinstance(source, NamedFeature)]
+        return _Lookup.build(self.keys, np.concatenate([np.zeros(0, np.int64), *named]))
+
+    def _rows_by_source(self) -> Iterator[tuple[Source, Ints]]:
+        for s, source in enumerate(self.sources):
+            yield source, np.arange(self.source_ptr[s], self.source_ptr[s + 1])
+
+    @cached_property
+    def _in_table(self) -> Bools:
         """Which entries are plain tag patterns: of length 2 or more, with the bias."""
         sources = np.repeat(np.arange(len(self.sources)), np.diff(self.ptr[self.source_ptr]))
         is_bias = np.array([source == BIAS for source in self.sources], bool)
@@ -260,7 +266,7 @@ class Model:
             tables[k][self.codes[which]] = self.weights[which]
         return tables
 
-    def _rows(self, which: np.ndarray) -> _Rows:
+    def _rows(self, which: Bools) -> _Rows:
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[self.ptr]
         # One more row, which is empty, stands for every attribute that has no weight.
         ptr = np.append(before, before[-1])
@@ -354,7 +360,10 @@ class _Entries(NamedTuple):
     def of_source(self, source: int) -> _Entries:
         # Entries are sorted by source.
         first, last = np.searchsorted(self.sources, [source, source + 1])
-        return _Entries(*(array[first:last] for array in self))
+        kept = slice(first, last)
+        return _Entries(
+            self.sources[kept], self.columns[kept], self.lengths[kept], self.codes[kept], self.weights[kept]
+        )
 
 
 class _SourceRows(NamedTuple):
@@ -428,7 +437,7 @@ def _keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
 
 def _names(problem: Problem, source: int, columns: Ints, keys: UInts64) -> list[str]:
     text = problem.text
-    if _is_named(problem.sources[source]) and isinstance(text, AttributeText):
+    if isinstance(problem.sources[source], NamedFeature) and isinstance(text, AttributeText):
         order = np.argsort(text.keys())
         return [text.names[i] for i in order[np.searchsorted(text.keys(), keys, sorter=order)]]
     positions = problem.columns.first_positions[columns].tolist()
@@ -468,11 +477,12 @@ def _count_columns(problem: Problem) -> Ints:
 def _count_candidates(problem: Problem) -> Ints:
     """Attributes x tag patterns of each family: all, or those seen in training."""
     counts = np.zeros(len(problem.families), np.int64)
-    for k in range(1, problem.order + 1):
-        if problem.observed_only:
+    classes = problem.columns.class_sources
+    for k in problem.lengths:
+        if problem.observed_for(k):
             columns = problem.observed(k) // problem.n_labels**k
-            per_class = np.bincount(problem.columns.classes[columns], minlength=len(problem.columns.class_sources))
-            for sources, n in zip(problem.columns.class_sources, per_class, strict=True):
+            per_class = np.bincount(problem.columns.classes[columns], minlength=len(classes))
+            for sources, n in zip(classes, per_class, strict=True):
                 _add_members(counts, problem.family_of[list(sources), k], n)
         else:
             for s, n in enumerate(problem.columns.n_attributes):
@@ -504,10 +514,6 @@ def _by_token(found: list[_Local], n_tokens: int) -> PatternScores:
         np.concatenate([np.zeros(0, np.uint32), *(part.code for part in found)])[order],
         np.concatenate([np.zeros(0), *(part.score for part in found)])[order],
     )
-
-
-def _is_named(source: Source) -> bool:
-    return isinstance(source, NamedFeature)
 
 
 def _digits(code: int, length: int, n_labels: int) -> list[int]:

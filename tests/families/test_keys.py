@@ -131,6 +131,15 @@ def test_a_function_of_a_finer_partition_is_left_out():
     assert len(partitions(text, [BIAS])) == 1
 
 
+def test_a_named_feature_is_its_own_partition():
+    """Positions without the feature are one class; numbers and several attributes a position give none."""
+    corpus = [[{"a": "x"}, {}, {"a": "y", "b": 1}, {}, {"a": "x"}, {"s": {"p", "q"}, "n": 2.0}, {"a": "y"}]]
+    text = read_attributes(corpus)
+    (ids,) = partitions(text, [NamedFeature("a"), NamedFeature("s"), NamedFeature("n")])
+    assert ids.tolist() == [0, 1, 2, 1, 0, 1, 2]
+    assert partitions(text, [NamedFeature("s"), NamedFeature("n")]) == []
+
+
 @pytest.mark.xfail(reason="without partitions the number of tokens is guessed from the last covered position")
 def test_single_positions_cover_all_tokens_without_any_partition():
     """`pos_key` has an entry for every token, also for a last token that no column covers."""

@@ -27,7 +27,7 @@ class ArcTables(NamedTuple):
 
 
 class PatternScores(NamedTuple):
-    """CSR over tokens: length, code and score of the tag patterns of length 2 or more that fire there only."""
+    """CSR over tokens: length, code and score of tag patterns of 2 labels or more that fire there only."""
 
     ptr: Ints
     size: UInts32
@@ -37,7 +37,13 @@ class PatternScores(NamedTuple):
 
 @kernel
 def add_scores(
-    positions: UInts32, rows: UInts32, values: Floats, ptr: Ints, labels: UInts32, weights: Floats, out: Floats
+    positions: UInts32,
+    rows: UInts32,
+    values: Floats,
+    ptr: Ints,
+    labels: UInts32,
+    weights: Floats,
+    out: Floats,
 ) -> None:
     """Add to out[position] the weights of each row that fires there; `values` is empty for indicators."""
     for i in range(len(positions)):
@@ -57,7 +63,14 @@ def power(base: int, exponent: int) -> int:
 
 @kernel
 def correct(
-    scratch: Floats, table: Floats, local: PatternScores, t: int, depth: int, n_labels: int, n_between: int, undo: bool
+    scratch: Floats,
+    table: Floats,
+    local: PatternScores,
+    t: int,
+    depth: int,
+    n_labels: int,
+    n_between: int,
+    undo: bool,
 ) -> None:
     """Add the patterns of token t to the arcs that end in them, or put the table's own scores back.
 
@@ -88,7 +101,9 @@ def best_short(table: Floats, node: Floats, best_next: Floats, n_labels: int, be
 
 
 @kernel
-def best_full(full: Floats, node: Floats, best_next: Floats, n_labels: int, peak: Floats, best: Floats) -> None:
+def best_full(
+    full: Floats, node: Floats, best_next: Floats, n_labels: int, peak: Floats, best: Floats
+) -> None:
     """best[(a, h)] = max_b full[h, b, a] + node[b] + best_next[(h, b)]; the loop over a is one of vectors."""
     n_between = len(best) // n_labels
     for h in range(n_between):
@@ -106,7 +121,14 @@ def best_full(full: Floats, node: Floats, best_next: Floats, n_labels: int, peak
 
 @kernel
 def first_best(
-    table: Floats, history: int, local: PatternScores, t: int, depth: int, node: Floats, best_next: Floats, row: Floats
+    table: Floats,
+    history: int,
+    local: PatternScores,
+    t: int,
+    depth: int,
+    node: Floats,
+    best_next: Floats,
+    row: Floats,
 ) -> int:
     """Smallest label that reaches the best score after a history; the same sums as in the recursion."""
     n_labels = len(row)
@@ -125,13 +147,36 @@ def first_best(
 
 
 @kernel
+def trace(
+    start: int,
+    length: int,
+    order: int,
+    node: Floats,
+    tables: ArcTables,
+    local: PatternScores,
+    best: Floats,
+    row: Floats,
+    out: UInts32,
+) -> None:
+    """Follow the best scores of one sentence from left to right and write the labels."""
+    n_labels = len(row)
+    history = 0
+    for u in range(length):
+        t, depth = start + u, min(u + 1, order)
+        table = tables.natural[tables.offsets[depth] : tables.offsets[depth + 1]]
+        label = first_best(table, history, local, t, depth, node[t], best[u + 1], row)
+        out[t] = label
+        history = (history * n_labels + label) % best.shape[1]
+
+
+@kernel
 def viterbi(
     sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: PatternScores, out: UInts32
 ) -> None:
     """Best labels of every sentence, order 2 or more; of equal sequences the first by labels.
 
-    ``best[t, s] = max_b arc(t, s, b) + best[t+1, s']`` from right to left, then from left to right the smallest
-    label that reaches the maximum. Only the maxima are stored: the labels are found again along the path.
+    ``best[t, s] = max_b arc(t, s, b) + best[t+1, s']`` from right to left, then from left to right the
+    smallest label that reaches the maximum. Only the maxima are stored: `trace` finds the labels again.
 
     Parameters
     ----------
@@ -145,7 +190,6 @@ def viterbi(
     """
     n_labels = node.shape[1]
     n_states = power(n_labels, order - 1)
-    n_between = n_states // n_labels
     best = np.zeros((np.max(sent_ptr[1:] - sent_ptr[:-1]) + 1, n_states))
     natural, full = tables.natural.copy(), tables.full.copy()
     peak = np.empty(n_labels)
@@ -153,26 +197,18 @@ def viterbi(
         start, length = sent_ptr[i], sent_ptr[i + 1] - sent_ptr[i]
         best[length] = 0.0
         for u in range(length - 1, -1, -1):
-            t = start + u
-            is_local = local.ptr[t + 1] > local.ptr[t]
-            if u + 1 < order:
-                first, last = tables.offsets[u + 1], tables.offsets[u + 2]
-                here, table = natural[first:last], tables.natural[first:last]
-                if is_local:
-                    correct(here, table, local, t, u + 1, n_labels, 0, False)
-                best_short(here, node[t], best[u + 1], n_labels, best[u])
-                if is_local:
-                    correct(here, table, local, t, u + 1, n_labels, 0, True)
+            t, depth = start + u, min(u + 1, order)
+            is_short, is_local = depth < order, local.ptr[t + 1] > local.ptr[t]
+            first, last = tables.offsets[depth], tables.offsets[depth + 1]
+            scratch = natural[first:last] if is_short else full
+            table = tables.natural[first:last] if is_short else tables.full
+            n_between = 0 if is_short else n_states // n_labels
+            if is_local:
+                correct(scratch, table, local, t, depth, n_labels, n_between, False)
+            if is_short:
+                best_short(scratch, node[t], best[u + 1], n_labels, best[u])
             else:
-                if is_local:
-                    correct(full, tables.full, local, t, order, n_labels, n_between, False)
-                best_full(full, node[t], best[u + 1], n_labels, peak, best[u])
-                if is_local:
-                    correct(full, tables.full, local, t, order, n_labels, n_between, True)
-        history = 0
-        for u in range(length):
-            depth = min(u + 1, order)
-            table = tables.natural[tables.offsets[depth] : tables.offsets[depth + 1]]
-            label = first_best(table, history, local, start + u, depth, node[start + u], best[u + 1], peak)
-            out[start + u] = label
-            history = (history * n_labels + label) % n_states
+                best_full(scratch, node[t], best[u + 1], n_labels, peak, best[u])
+            if is_local:
+                correct(scratch, table, local, t, depth, n_labels, n_between, True)
+        trace(start, length, order, node, tables, local, best, peak, out)

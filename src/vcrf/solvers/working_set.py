@@ -19,7 +19,7 @@ from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.certificate import certify
-from vcrf.solvers.newton import NewtonStep
+from vcrf.solvers.newton import build_model, can_model, newton_direction
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 from vcrf.surrogates.crf import ActiveSet, CrfSurrogate
@@ -121,8 +121,8 @@ class _Run:
         costs = np.zeros(problem.text.n_sentences) if costs is None else costs
         self.surrogate = CrfSurrogate(problem, keep, costs, threads)
         self.memory = LbfgsMemory(_MEMORY)
-        self.newton = NewtonStep(self.surrogate)
         self.on_face = False
+        self.newton_below = 2.0  # violation below which Newton steps are tried
         self.lower_bound = 0.0
         self.violation = np.inf
         self.history: list[IterationRecord] = []
@@ -148,7 +148,10 @@ class _Run:
                 if self._gap(state) <= self.tol * state.objective:
                     break
                 before = state.objective
-                state = self._minimise(state, max(target, 0.5 * self.tol), n_steps)
+                if self._is_near(state):
+                    state = self._newton(state, 0.5 * self.tol)
+                else:
+                    state = self._minimise(state, max(target, 0.5 * self.tol), n_steps)
                 if target <= self.tol and before - state.objective <= 1e-15 * before:
                     raise _Interrupted(Status.STALLED)
                 target, n_steps = 0.5 * target, min(int(1.3 * n_steps), 150)
@@ -276,6 +279,49 @@ class _Run:
                 self._report(state, "face" if self.on_face else "owlqn")
                 state = self._drop_idle(state)
         return state
+
+    def _is_near(self, state: _State) -> bool:
+        """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
+        n_free = np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        return self.on_face and self.violation < self.newton_below and can_model(self.surrogate, n_free)
+
+    def _newton(self, state: _State, target: float) -> _State:
+        """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
+        enough = max(target * state.objective, 0.02 * self._gap(state))
+        for _ in range(8):
+            if self._gap_on_working_set(state) <= enough:
+                break
+            new = self._newton_step(state)
+            if new is None:
+                # Too far away: more quasi-Newton steps before the next attempt.
+                self.newton_below *= 0.2
+                break
+            state = new
+            self._report(state, "newton")
+        self.memory.clear()
+        return state
+
+    def _newton_step(self, state: _State) -> _State | None:
+        from threadpoolctl import threadpool_limits
+
+        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.98 * state.thresholds))
+        c, w, g = state.thresholds[chosen], state.w[chosen], state.g[chosen]
+        nudge = 1e-6 * (1.0 + np.abs(w)) * np.where(w >= 0.0, 1.0, -1.0)
+        groups = state.groups[chosen]
+        curved = (self.penalty.smooth(groups, w + nudge)[1] - self.penalty.smooth(groups, w)[1]) / nudge
+        model = build_model(self.surrogate, state.active, state.w, chosen, np.maximum(curved, 0.0))
+        d = np.zeros(len(state.w))
+        # One BLAS thread: on a busy machine its spinning threads cost more than they bring.
+        with threadpool_limits(1):
+            d[chosen] = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(chosen), 1))
+        predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
+        step = 1.0
+        while step > 0.1:
+            new = self._evaluate(state, state.w + step * d)
+            if new.objective <= state.objective + 0.1 * step * predicted + 1e-15 * state.objective:
+                return new
+            step *= 0.5
+        return None
 
     def _step(self, state: _State) -> tuple[_State | None, int]:
         """One quasi-Newton step with backtracking on the projected arc; None if nothing decreases."""

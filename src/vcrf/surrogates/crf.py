@@ -287,6 +287,38 @@ class CrfSurrogate:
             )
         return diagonal
 
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
+        """Exact Hessian of F at w on the chosen features (indices into the active set); order 2 at the most."""
+        from vcrf.kernels import hessian
+
+        problem = self.problem
+        self._pass(active, w, 2, keep_messages=True)
+        prob = self._residuals.copy()
+        prob[np.arange(problem.n_tokens), problem.y] += problem.token_weights
+        prob /= problem.token_weights[:, None]
+        position = np.full(len(active), -1, np.int64)
+        position[chosen] = np.arange(len(chosen))
+        in_table = np.flatnonzero(position[active.table_features] >= 0)
+        firing = hessian.Firing(
+            active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values,
+            active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
+            active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,
+        )  # fmt: skip
+        per_token = np.diff(active.row_ptr)[active.rows].sum(axis=1) + np.diff(active.cor_ptr)
+        most = int(per_token.max(initial=0)) + len(in_table)
+        out = np.zeros((len(chosen), len(chosen)))
+        n_parts = self.workers.threads
+        table = self._tables.exp[self._tables.offsets[2] :]
+        self.workers.run(
+            lambda part, _: hessian.covariance_half(
+                problem.sent_ptr, problem.weights, prob, self._messages, self._back_messages, table,
+                active.cor_size, self._corrections.factor, firing, most, len(chosen) + 1, part, n_parts, out,
+            ),
+            list(range(n_parts + 1)),
+        )  # fmt: skip
+        hessian.symmetrise(out)
+        return out
+
     def _gradient(self, active: ActiveSet) -> Floats:
         from vcrf.kernels import gradient
 

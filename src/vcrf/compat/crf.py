@@ -1,0 +1,299 @@
+"""`CRF` with the interface of sklearn_crfsuite.CRF: change one import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.estimators import (
+    SequenceEstimator,
+    check_tol,
+    combined_callback,
+    label_numbers,
+    n_threads,
+    training_sentences,
+    warn_unless_converged,
+)
+from vcrf.families import BIAS, Family, NamedFeature, read_attributes
+from vcrf.families.explicit import AttributeText
+from vcrf.model import Label, build_model
+from vcrf.penalties import FamilyPenalty
+from vcrf.problem import Problem, build_problem
+from vcrf.solvers.result import SolverResult
+
+# CRFsuite's own defaults where a parameter is None.
+_DEFAULT_C1, _DEFAULT_C2 = 0.0, 1.0
+
+
+class CRF(SequenceEstimator):
+    """Linear-chain CRF trained as sklearn_crfsuite.CRF(algorithm="lbfgs").
+
+    Minimises CRFsuite's objective, a sum over sentences without a factor 1/2,
+
+        sum_i -log p(y_i | x_i; w)  +  c1 * ||w||_1  +  c2 * ||w||_2^2
+
+    over weights of (attribute, label) and (label, next label); there are no start or end weights.
+
+    Parameters
+    ----------
+    algorithm : "lbfgs" or None
+        The others of CRFsuite do not minimise this objective and are refused.
+    c1, c2 : float, optional
+        None means 0 and 1. One of them must be positive.
+    all_possible_states, all_possible_transitions : bool, optional
+        Weights for all pairs, not only for those seen in training.
+    max_iterations : int, optional
+        Limit on passes over the data. Reaching a limit that was asked for gives no warning: see `status_`.
+    verbose : bool
+        Write progress to stderr.
+    tol : float
+        Stop when the duality gap is at most tol times the objective.
+    n_jobs : int, optional
+        Threads; None means all cores available.
+    min_freq, model_filename, trainer_cls
+        Not supported; values other than the default are refused.
+    num_memories, epsilon, period, delta, linesearch, max_linesearch, keep_tempfiles, and those of the other
+        algorithms (calibration_*, pa_type, c, error_sensitive, averaging, variance, gamma)
+        Accepted and without effect: they steer CRFsuite's search, not its optimum.
+
+    Attributes
+    ----------
+    classes_ : list
+        The labels in the order of first sight.
+    state_features_ : dict from (attribute, label) to weight
+        Attributes that occur at the same tokens have one common weight, which is shared out among them.
+    transition_features_ : dict from (label, next label) to weight
+    attributes_, num_attributes_ : list of str, int
+        The attributes that have a weight.
+    objective_, gap_ : float
+        In CRFsuite's units: a sum over sentences.
+
+    Notes
+    -----
+    Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap and does not
+    depend on `epsilon` or `delta`; `predict` always returns a list of lists; using it before `fit` raises
+    NotFittedError; features with negative values keep their weights; a feature of value 0 (False) at a token
+    does not count as seen there with the token's label; there are no temporary files.
+
+    Examples
+    --------
+    >>> X = [[{"w": "the"}, {"w": "cat"}], [{"w": "a"}, {"w": "cat"}]]
+    >>> crf = CRF(c1=0.01, c2=0.01).fit(X, [["DET", "NOUN"], ["DET", "NOUN"]])
+    >>> crf.predict([[{"w": "a"}, {"w": "cat"}]])
+    [['DET', 'NOUN']]
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: float | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | None = None,
+        keep_tempfiles: bool = False,
+        trainer_cls: Any = None,
+        *,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Iterable[Sequence[Any]],
+        y: Iterable[Sequence[Label]],
+        X_dev: Iterable[Sequence[Any]] | None = None,
+        y_dev: Iterable[Sequence[Label]] | None = None,
+    ) -> CRF:
+        """Train; X and y may be generators.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+            A sentence is a list of feature dicts or of lists of attribute strings.
+        y : iterable of lists of labels
+        X_dev, y_dev : optional
+            Held-out data: `dev_score_` is then the token accuracy there. Training does not look at it.
+        """
+        from vcrf.solvers.working_set import solve
+
+        _check_supported(self)
+        if (X_dev is None) != (y_dev is None):
+            raise InputError("X_dev and y_dev belong together: got one without the other.")
+        sentences, labels, _ = training_sentences(X, y)
+        self.classes_ = list(dict.fromkeys(chain.from_iterable(labels)))
+        problem = self._problem(read_attributes(sentences), labels)
+        penalty = self._penalty(problem)
+        result = solve(
+            problem, penalty, tol=check_tol(self.tol), max_passes=self.max_iterations,
+            threads=n_threads(self.n_jobs), callback=combined_callback(None, self.verbose),
+        )  # fmt: skip
+        self.__dict__.pop("_weights", None)
+        self.result_, self.n_sentences_ = result, len(sentences)
+        self.model_ = build_model(problem, penalty.bind(problem), result, self.classes_)
+        if self.max_iterations is None:
+            warn_unless_converged(result, "max_iterations")
+        if X_dev is not None and y_dev is not None:
+            self.dev_score_ = self.score(X_dev, y_dev)
+        return self
+
+    def predict_single(self, xseq: Sequence[Any]) -> list[Label]:
+        """Best labels of one sentence."""
+        return self.predict([xseq])[0]
+
+    def predict_marginals_single(self, xseq: Sequence[Any]) -> list[dict[Label, float]]:
+        """Posterior of each label at each token of one sentence."""
+        return self.predict_marginals([xseq])[0]
+
+    @property
+    def objective_(self) -> float:
+        """CRFsuite's objective at the weights: a sum over sentences."""
+        return self._result().objective * self.n_sentences_
+
+    @property
+    def gap_(self) -> float:
+        """Certified bound on the objective less the optimum, in the same units."""
+        return self._result().gap * self.n_sentences_
+
+    @property
+    def status_(self) -> Any:
+        """Why the solver stopped."""
+        return self._result().status
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Label], float]:
+        """Weights of (attribute, label)."""
+        self._model()
+        return self._weights[0]
+
+    @property
+    def transition_features_(self) -> dict[tuple[Label, Label], float]:
+        """Weights of (label, next label)."""
+        self._model()
+        return self._weights[1]
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The attributes that have a weight."""
+        return list(dict.fromkeys(attribute for attribute, _ in self.state_features_))
+
+    @property
+    def num_attributes_(self) -> int:
+        """Number of attributes that have a weight."""
+        return len(self.attributes_)
+
+    # ---- internal ----
+
+    def _problem(self, text: AttributeText, labels: list[list[Label]]) -> Problem:
+        families = [Family(name, (NamedFeature(name),)) for name in text.source_names]
+        families.append(Family("transitions", (BIAS,), tags=2))
+        candidates = (_candidates(self.all_possible_states), _candidates(self.all_possible_transitions))
+        numbers = label_numbers(labels, self.classes_)
+        return build_problem(text, numbers, len(self.classes_), families, candidates=candidates)
+
+    def _penalty(self, problem: Problem) -> FamilyPenalty:
+        """CRFsuite's strengths of a sum, for our mean: l1 |w| + l2 w^2 / 2 with l1 = c1/m and l2 = 2 c2/m."""
+        m = problem.text.n_sentences
+        c1 = _DEFAULT_C1 if self.c1 is None else self.c1
+        c2 = _DEFAULT_C2 if self.c2 is None else self.c2
+        for name, strength in (("c1", c1), ("c2", c2)):
+            if not 0.0 <= strength < np.inf:
+                raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
+        if c1 == c2 == 0.0:
+            raise InputError(
+                "Without a penalty the objective may have no minimum, and there is no certificate: "
+                "got c1 = c2 = 0. Set c1 or c2 above 0."
+            )
+        n = len(problem.families)
+        return FamilyPenalty(np.full(n, c1 / m), np.full(n, 2.0 * c2 / m))
+
+    def _result(self) -> SolverResult:
+        self._model()
+        return self.result_
+
+    @cached_property
+    def _weights(self) -> tuple[dict[tuple[str, Label], float], dict[tuple[Label, Label], float]]:
+        state: dict[tuple[str, Label], float] = {}
+        transition: dict[tuple[Label, Label], float] = {}
+        for feature in self.model_.features():
+            if len(feature.labels) == 1:
+                state[feature.attribute, feature.labels[0]] = feature.weight
+            else:
+                transition[feature.labels[0], feature.labels[1]] = feature.weight
+        return state, transition
+
+
+def _candidates(all_possible: bool | None) -> str:
+    return "all" if all_possible else "observed"
+
+
+def _check_supported(crf: CRF) -> None:
+    """Refuse what would silently train another model, or leave out a file the user waits for."""
+    if crf.algorithm not in (None, "lbfgs"):
+        raise InputError(
+            f"algorithm={crf.algorithm!r} is not offered: it does not minimise the regularised likelihood. "
+            "Use algorithm='lbfgs'; c1 > 0 gives sparse weights."
+        )
+    if crf.min_freq:
+        raise InputError(
+            f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features."
+        )
+    if crf.model_filename is not None:
+        raise InputError("model_filename is not offered: no CRFsuite file is written. Pickle the CRF.")
+    if crf.trainer_cls is not None:
+        raise InputError("trainer_cls is not offered: there is no python-crfsuite trainer to replace.")
