@@ -339,6 +339,11 @@ class _TimedTrainer(pycrfsuite.BaseTrainer):
         )
 
 
+def peak_bytes() -> int:
+    """Most bytes resident so far in this process."""
+    return _memory("VmHWM")
+
+
 def _memory(field_name: str) -> int:
     """Bytes now resident (``VmRSS``) or at most so far (``VmHWM``) in this process.
 

@@ -48,7 +48,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     classes_: list[Label]
     model_: Model
 
-    def predict(self, X: Iterable[Sequence[Any]]) -> list[list[Label]]:
+    def predict(self, X: Iterable[Any]) -> list[list[Label]]:
         """Best labels of each sentence.
 
         Parameters
@@ -63,7 +63,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
         names = np.array([*self._model().labels, None], dtype=object)[:-1]
         return [names[ids].tolist() for scores in self._potentials(X) for ids in scores.decode()]
 
-    def predict_marginals(self, X: Iterable[Sequence[Any]]) -> list[list[dict[Label, float]]]:
+    def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[Label, float]]]:
         """Posterior of each label at each token: a list of dicts ``{label: probability}`` a sentence."""
         labels = self._model().labels
         return [
@@ -72,7 +72,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
             for sentence in scores.label_marginals()
         ]
 
-    def predict_kbest(self, X: Iterable[Sequence[Any]], k: int = 5) -> list[list[tuple[list[Label], float]]]:
+    def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Label], float]]]:
         """Find the k best label sequences of each sentence with their probabilities, best first."""
         out = []
         for scores in self._potentials(X):
@@ -84,7 +84,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
         return out
 
     def sample(
-        self, X: Iterable[Sequence[Any]], n: int = 1, random_state: np.random.Generator | int | None = None
+        self, X: Iterable[Any], n: int = 1, random_state: np.random.Generator | int | None = None
     ) -> list[list[list[Label]]]:
         """Draw n label sequences a sentence from the posterior; `random_state` is a seed or a generator."""
         if random_state is None:
@@ -96,12 +96,12 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
             for i in range(len(scores))
         ]
 
-    def score(self, X: Iterable[Sequence[Any]], y: Iterable[Sequence[Label]]) -> float:
+    def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
         """Share of tokens with the right label; a label that training has not seen counts as wrong."""
-        X, y = as_sentences(X), [list(labels) for labels in y]
+        X, y = as_sentences(X), _listed_labels(y)
         check_lengths(X, y)
         pairs = zip(chain.from_iterable(y), chain.from_iterable(self.predict(X)), strict=True)
-        hits = [true == predicted for true, predicted in pairs]
+        hits = [bool(true == predicted) for true, predicted in pairs]
         if not hits:
             raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
         return sum(hits) / len(hits)
@@ -120,7 +120,7 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
         return self.model_
 
-    def _potentials(self, X: Iterable[Sequence[Any]]) -> Iterator[Potentials]:
+    def _potentials(self, X: Iterable[Any]) -> Iterator[Potentials]:
         """Scores of the sentences, block by block."""
         model = self._model()
         is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
@@ -201,7 +201,7 @@ class VCRF(SequenceEstimator):
     --------
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
     >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
-    >>> VCRF(base_strength=1e-3).fit(X, y).predict([["the", "dog", "sleeps"]])
+    >>> VCRF(base_strength=0.01).fit(X, y).predict([["the", "dog", "sleeps"]])
     [['DET', 'NOUN', 'VERB']]
     """
 
@@ -246,8 +246,8 @@ class VCRF(SequenceEstimator):
 
     def fit(
         self,
-        X: Iterable[Sequence[Any]],
-        y: Iterable[Sequence[Label]],
+        X: Iterable[Any],
+        y: Iterable[Any],
         sample_weight: Sequence[float] | None = None,
     ) -> VCRF:
         """Train.
@@ -392,7 +392,7 @@ class VCRF(SequenceEstimator):
 # ------------------------------------------------------------------------------------ data
 
 
-def as_sentences(X: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
     """Check that X is a collection of sequences, and list it."""
     if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
         raise InputError(f"X must be a list of sentences, got {type(X).__name__}. Pass [sentence] for one.")
@@ -426,7 +426,7 @@ def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> Non
 
 
 def training_sentences(
-    X: Iterable[Sequence[Any]], y: Iterable[Sequence[Label]], sample_weight: Sequence[float] | None = None
+    X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None
 ) -> tuple[list[Sequence[Any]], list[list[Label]], Floats | None]:
     """Sentences, labels and weights (of sum 1) to train on: neither empty nor of weight 0.
 
@@ -590,7 +590,7 @@ def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
     if result.status is not Status.CONVERGED:
         warnings.warn(
             f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
-            f"The model is kept. For a better one raise {limit_name} or the strengths, or raise tol if this will do.",
+            f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, tol.",
             ConvergenceWarning,
             stacklevel=3,
         )

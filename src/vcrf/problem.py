@@ -138,11 +138,24 @@ class Problem:
     def _count_observed(self, k: int) -> int:
         """Each observed pair of a column counts once for every member that has patterns of this length."""
         members = [sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
-        columns = self.observed(k) // self.n_labels**k
-        return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
+        seen = self._seen(k)
+        columns = seen // self.n_labels**k
+        total = int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
+        return total + len(self.observed(k)) - len(seen)
 
     def observed(self, k: int) -> Ints:
-        """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training."""
+        """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training.
+
+        An attribute given with value 0 counts as seen with its label, as it does in CRFsuite.
+        """
+        seen = self._seen(k)
+        columns, positions = self.columns.zeros
+        if k > 1 or len(columns) == 0:
+            return seen
+        zeros = columns * self.n_labels + self.y[positions]
+        return np.union1d(seen, zeros[self.has_order(1)[columns]])
+
+    def _seen(self, k: int) -> Ints:
         from vcrf.kernels import gradient
 
         out = np.empty(len(self.columns.positions), np.int64)
@@ -185,6 +198,10 @@ def build_problem(
         raise InputError(f"candidates must be 'all' or 'observed' (or a pair of these), got {candidates!r}.")
     if not families:
         raise InputError("A model needs at least one family of features, got none.")
+    if len(y) != text.n_tokens or (len(y) and int(y.max()) >= n_labels):
+        raise InputError(f"Expected {text.n_tokens} labels below {n_labels}, got {len(y)} up to {y.max(initial=0)}.")
+    if weights is not None and weights.shape != (text.n_sentences,):
+        raise InputError(f"Expected one weight for each of {text.n_sentences} sentences, got {weights.shape}.")
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
     order = max(family.tags for family in families)
     _check_order(n_labels, order)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from vcrf.compat import CRF
 from vcrf.data import SyntheticLanguage
@@ -22,9 +21,16 @@ STRENGTHS = [(0.0, 1.0), (0.0, 0.1), (0.5, 0.1), (0.3, 0.0)]
 
 
 def features(tokens: list[str]) -> list[dict[str, Any]]:
-    """A few features of the usual kinds; no False, whose value 0 CRFsuite counts as seen."""
+    """Give each token features of the usual kinds; a flag that is False is an attribute of value 0."""
     return [
-        {"bias": True, "w": w, "suffix": w[-2:], "before": tokens[t - 1] if t else "<s>", "len": len(w) / 8}
+        {
+            "bias": True,
+            "w": w,
+            "suffix": w[-2:],
+            "before": tokens[t - 1] if t else "<s>",
+            "is_long": len(w) > 9,
+            "len": len(w) / 8,
+        }
         for t, w in enumerate(tokens)
     ]
 
@@ -63,7 +69,7 @@ def crfsuite_objective(X: list[Any], y: list[list[str]], crf: Any, c1: float, c2
             path += emitted[t][reference[t]] + transition.get((reference[t - 1], reference[t]), 0.0)
         total += math.log(sum(map(math.exp, forward.values()))) - path
     weights = [*state.values(), *transition.values()]
-    return total + sum(c1 * abs(w) + c2 * w * w for w in weights)
+    return float(total + sum(c1 * abs(w) + c2 * w * w for w in weights))
 
 
 @pytest.mark.parametrize(("c1", "c2"), STRENGTHS)
@@ -71,8 +77,13 @@ def crfsuite_objective(X: list[Any], y: list[list[str]], crf: Any, c1: float, c2
 def test_objective_is_that_of_crfsuite(data: Any, c1: float, c2: float, every: bool) -> None:
     """Both reach the same minimum of the same objective, and the stand-in is never above."""
     X, y = data
-    options = {"c1": c1, "c2": c2, "all_possible_states": every, "all_possible_transitions": every}
-    ours = CRF(**options, tol=1e-8).fit(X, y)
+    options: dict[str, Any] = {
+        "c1": c1,
+        "c2": c2,
+        "all_possible_states": every,
+        "all_possible_transitions": every,
+    }
+    ours = CRF(**options, tol=1e-7).fit(X, y)
     theirs = sklearn_crfsuite.CRF(**options, epsilon=1e-9, delta=1e-9, max_iterations=5000).fit(X, y)
     expected = crfsuite_objective(X, y, theirs, c1, c2)
     assert crfsuite_objective(X, y, ours, c1, c2) == pytest.approx(ours.objective_, rel=1e-7)
@@ -86,7 +97,7 @@ def test_predictions_are_those_of_crfsuite(data: Any, c1: float, c2: float) -> N
     X, y = data
     new = SyntheticLanguage(n_labels=4, seed=5, mean_length=6.0, n_stems=60).sample(30, seed=7)
     X_new = [features(tokens) for tokens in new.tokens]
-    ours = CRF(c1=c1, c2=c2, tol=1e-9).fit(X, y)
+    ours = CRF(c1=c1, c2=c2, tol=1e-7).fit(X, y)
     theirs = sklearn_crfsuite.CRF(c1=c1, c2=c2, epsilon=1e-9, delta=1e-10, max_iterations=5000).fit(X, y)
     assert ours.predict(X) == [list(labels) for labels in theirs.predict(X)]
     if c2 > 0.0:  # unique weights, so that unseen sentences agree too
@@ -101,7 +112,7 @@ def test_predictions_are_those_of_crfsuite(data: Any, c1: float, c2: float) -> N
 def test_weights_are_those_of_crfsuite(data: Any) -> None:
     """With c2 > 0 the minimum is unique: the same weights by name, twins included."""
     X, y = data
-    ours = CRF(c2=0.5, tol=1e-10).fit(X, y)
+    ours = CRF(c2=0.5, tol=1e-9).fit(X, y)
     theirs = sklearn_crfsuite.CRF(c2=0.5, epsilon=1e-9, delta=1e-10, max_iterations=5000).fit(X, y)
     for name in ("state_features_", "transition_features_"):
         mine, other = getattr(ours, name), getattr(theirs, name)
@@ -186,4 +197,3 @@ def test_limit_asked_for_gives_no_warning(data: Any) -> None:
     """max_iterations stops in silence, as in CRFsuite; the status tells."""
     crf = CRF(c1=0.1, c2=0.1, max_iterations=3, tol=1e-9).fit(*data)
     assert crf.status_.name == "MAX_PASSES"
-    assert issubclass(ConvergenceWarning, UserWarning)

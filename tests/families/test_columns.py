@@ -132,9 +132,6 @@ def test_numbers_at_the_same_positions_are_twins_only_if_equal():
     assert sorted(columns.class_sources) == [(0, 1), (2,), (3,)]
 
 
-@pytest.mark.xfail(
-    reason="signatures of indicator sources leave the value out, those of valued sources do not"
-)
 def test_an_indicator_and_a_number_that_is_always_one_are_twins():
     """Twins are equal sets of (position, value), whatever else their sources hold."""
     columns = read_columns(

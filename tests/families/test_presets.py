@@ -210,7 +210,6 @@ def test_default_limits_are_two_words_two_tags_four_characters():
     assert default_families() == default_families(2, 2, 4)
 
 
-@pytest.mark.xfail(reason="'word x tags' is the name of every order")
 def test_default_families_have_distinct_names():
     """Names tell families apart in tables and model files, also at order 3."""
     names = [family.name for family in default_families(tags=3)]

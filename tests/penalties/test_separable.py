@@ -258,10 +258,6 @@ def test_norms_of_strengths():
         np.testing.assert_allclose(penalty.l2, l2)
 
 
-@pytest.mark.xfail(
-    reason="0 * inf is NaN in from_strengths, reported as a negative strength",
-    raises=(InputError, RuntimeWarning),
-)
 def test_an_infinite_strength_switches_a_family_off_in_the_l1_norm():
     """`inf` is allowed in l1, so it must pass through the usual constructor."""
     penalty = FamilyPenalty.from_strengths(np.array([1.0, np.inf]), "l1")

@@ -77,8 +77,7 @@ class CRF(SequenceEstimator):
     -----
     Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap and does not
     depend on `epsilon` or `delta`; `predict` always returns a list of lists; using it before `fit` raises
-    NotFittedError; features with negative values keep their weights; a feature of value 0 (False) at a token
-    does not count as seen there with the token's label; there are no temporary files.
+    NotFittedError; features with negative values keep their weights; there are no temporary files.
 
     Examples
     --------
@@ -155,10 +154,10 @@ class CRF(SequenceEstimator):
 
     def fit(
         self,
-        X: Iterable[Sequence[Any]],
-        y: Iterable[Sequence[Label]],
-        X_dev: Iterable[Sequence[Any]] | None = None,
-        y_dev: Iterable[Sequence[Label]] | None = None,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Any] | None = None,
     ) -> CRF:
         """Train; X and y may be generators.
 

@@ -29,6 +29,7 @@ class ColumnTable:
     class_sources : for each class the tuple of its sources' numbers
     n_attributes : attributes before merging, per source
     listed : source -> (columns, keys) of its attributes, for sources with several attributes a position
+    zeros : columns and positions of occurrences with value 0: no effect, but they count as observed
     """
 
     ptr: Ints
@@ -38,6 +39,7 @@ class ColumnTable:
     class_sources: list[tuple[int, ...]]
     n_attributes: Ints
     listed: dict[int, tuple[Ints, UInts64]]
+    zeros: tuple[Ints, UInts32]
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -74,6 +76,7 @@ class _Builder:
     values: list[Floats] = field(default_factory=list)
     n_attributes: dict[int, int] = field(default_factory=dict)
     listed: dict[int, tuple[Ints, UInts64]] = field(default_factory=dict)
+    zeros: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, source: int, found: Occurrences) -> None:
         from vcrf.kernels import hashing
@@ -97,6 +100,10 @@ class _Builder:
         if not found.is_single:
             self.listed[source] = (columns.astype(np.int64), _first_keys(found.keys, ids, n))
         self._store_new(found, ids, columns, n_old)
+        if len(found.zeros[0]):
+            known = dict(zip(_first_keys(found.keys, ids, n).tolist(), columns.tolist(), strict=True))
+            pairs = [(known[k], t) for t, k in zip(*(z.tolist() for z in found.zeros), strict=True) if k in known]
+            self.zeros += pairs
 
     def _reserve(self, n: int) -> None:
         from vcrf.kernels import hashing
@@ -139,6 +146,10 @@ class _Builder:
             class_sources=[class_sources[c] for c in used],
             n_attributes=np.array([self.n_attributes.get(i, 0) for i in range(n_sources)], np.int64),
             listed=self.listed,
+            zeros=(
+                np.array([c for c, _ in self.zeros], np.int64),
+                np.array([t for _, t in self.zeros], np.uint32),
+            ),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,8 @@ class AttributeText(Text):
     positions: UInts32 = field(default_factory=lambda: np.zeros(0, np.uint32))
     attributes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     values: Floats = field(default_factory=lambda: np.zeros(0))
+    zero_positions: UInts32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    zero_attributes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     _by_source: dict[str, Ints] | None = field(default=None, repr=False)
     _keys: UInts64 | None = field(default=None, repr=False)
 
@@ -45,6 +47,10 @@ class AttributeText(Text):
             self._keys = np.empty(len(self.names), np.uint64)
             hashing.hash_strings(*encode_strings(self.names), self._keys)
         return self._keys
+
+    def source_number(self, source_name: str) -> int:
+        """Number of a feature name, -1 if the text does not have it."""
+        return self.source_names.index(source_name) if source_name in self.source_names else -1
 
     def occurrences_of(self, source_name: str) -> Ints:
         """Indices of the occurrences whose attribute belongs to a feature name, in order of position."""
@@ -71,7 +77,11 @@ class NamedFeature:
         is_single = len(positions) < 2 or bool(np.all(positions[1:] != positions[:-1]))
         is_indicator = bool(np.all(values == 1.0))
         keys = text.keys()[text.attributes[which]]
-        return Occurrences(positions, keys, None if is_indicator else values, is_single)
+        zeros = np.flatnonzero(text.sources[text.zero_attributes] == text.source_number(self.name))
+        return Occurrences(
+            positions, keys, None if is_indicator else values, is_single,
+            (text.zero_positions[zeros], text.keys()[text.zero_attributes[zeros]]),
+        )  # fmt: skip
 
     def log_cardinality(self, text: Text) -> float:
         assert isinstance(text, AttributeText)
@@ -107,6 +117,8 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
         positions=np.array(reader.positions, np.uint32),
         attributes=np.array(reader.attributes, np.int64),
         values=np.array(reader.values, np.float64),
+        zero_positions=np.array(reader.zero_positions, np.uint32),
+        zero_attributes=np.array(reader.zero_attributes, np.int64),
     )
 
 
@@ -126,12 +138,24 @@ class _Reader:
         self.attributes: list[int] = []
         self.values: list[float] = []
         self.position = 0
+        self.kind = ""
+        # Occurrences of value 0: no effect on scores, but CRFsuite takes the pair for seen in training.
+        self.zero_positions: list[int] = []
+        self.zero_attributes: list[int] = []
         # ("word", "cat") -> id of "word:cat": most tokens repeat pairs that were seen before.
         self._pairs: dict[tuple[str, str], int] = {}
 
     def add(self, token: Any, sentence: int, index: int) -> None:
         start = len(self.attributes)
-        if isinstance(token, dict):
+        kind = _kind_of(token, sentence, index)
+        if kind != (self.kind or kind):
+            raise InputError(
+                f"Sentence {sentence}, token {index} is given as {kind}, earlier tokens as {self.kind}. "
+                "All tokens of X must be of one kind."
+            )
+        # An empty list of attributes may be of either kind.
+        self.kind = self.kind or (kind if len(token) else "")
+        if isinstance(token, Mapping):
             self._add_dict(token, sentence, index)
         else:
             for name, value, source in _listed(token, sentence, index):
@@ -140,13 +164,13 @@ class _Reader:
             self._sum_repeats(start)
         self.position += 1
 
-    def _add_dict(self, token: dict[Any, Any], sentence: int, index: int) -> None:
+    def _add_dict(self, token: Mapping[Any, Any], sentence: int, index: int) -> None:
         pairs = self._pairs
         for key, value in token.items():
             if type(value) is str and type(key) is str:
                 attribute = pairs.get((key, value))
                 if attribute is None:
-                    attribute = pairs[key, value] = self._intern(f"{key}:{value}", key)
+                    attribute = pairs[key, value] = self._intern(f"{key}:{value}", key.split("=", 1)[0])
                 self._put(attribute, 1.0)
             else:
                 name = _text(key)
@@ -154,7 +178,10 @@ class _Reader:
                     self._put(self._intern(attribute_name, name.split("=", 1)[0]), number)
 
     def _put(self, attribute: int, value: float) -> None:
-        if value != 0.0:
+        if value == 0.0:
+            self.zero_attributes.append(attribute)
+            self.zero_positions.append(self.position)
+        else:
             self.attributes.append(attribute)
             self.values.append(value)
             self.positions.append(self.position)
@@ -177,12 +204,7 @@ class _Reader:
 
 def _listed(token: Any, sentence: int, index: int) -> Iterator[tuple[str, float, str]]:
     """(attribute, value, feature name) of a token given as a list of strings or a row of numbers."""
-    if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
-        raise InputError(
-            f"Sentence {sentence}, token {index}: expected a dict of features, a list of attribute strings "
-            f"or a row of numbers, got {type(token).__name__}. All tokens of X must be of one kind."
-        )
-    for j, item in enumerate(token):
+    for j, item in enumerate(sorted(token) if isinstance(token, (set, frozenset)) else token):
         if isinstance(item, (str, bytes)):
             name = _text(item)
             yield name, 1.0, name.split("=", 1)[0].split(":", 1)[0]
@@ -191,10 +213,25 @@ def _listed(token: Any, sentence: int, index: int) -> Iterator[tuple[str, float,
             yield name, _number(name, item, f"sentence {sentence}, token {index}"), name
 
 
+def _kind_of(token: Any, sentence: int, index: int) -> str:
+    """How a token is given; all of a list must be strings, or all numbers."""
+    if isinstance(token, Mapping):
+        return "a dict of features"
+    if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
+        raise InputError(
+            f"Sentence {sentence}, token {index}: expected a dict of features, a list of attribute strings "
+            f"or a row of numbers, got {type(token).__name__}. All tokens of X must be of one kind."
+        )
+    kinds = {isinstance(item, (str, bytes)) for item in token}
+    if len(kinds) > 1:
+        raise InputError(f"Sentence {sentence}, token {index} mixes strings and numbers: use a dict of features.")
+    return "a list of attribute strings" if kinds != {False} else "a row of numbers"
+
+
 def _flatten(name: str, value: Any, where: str) -> Iterator[tuple[str, float]]:
     if isinstance(value, (str, bytes)):
         yield f"{name}:{_text(value)}", 1.0
-    elif isinstance(value, dict):
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flatten(f"{name}:{_text(key)}", inner, where)
     elif isinstance(value, (list, tuple, set, frozenset)):
@@ -209,7 +246,7 @@ def _flatten(name: str, value: Any, where: str) -> Iterator[tuple[str, float]]:
 def _number(name: str, value: Any, where: str) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"Feature {name!r} ({where}): expected a str, a number, a bool, a list or a dict, "
             f"got {type(value).__name__}. Leave the feature out where it has no value."
@@ -220,4 +257,9 @@ def _number(name: str, value: Any, where: str) -> float:
 
 
 def _text(value: Any) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"The attribute {value!r} is not valid UTF-8.") from None

@@ -68,12 +68,13 @@ def partitions(text: Text, sources: Sequence[Source]) -> list[UInts32]:
     return [ids for ids, _ in reversed(_drop_functions(kept, text.n_tokens))]
 
 
-def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32]) -> list[KeyGroup]:
+def group_columns(
+    columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n_tokens: int
+) -> list[KeyGroup]:
     """Put each kept column into the coarsest partition that represents it; the rest into single positions."""
     from vcrf.kernels import hashing
 
     left = np.flatnonzero(keep)
-    n_tokens = len(found[0]) if found else int(columns.positions.max(initial=0)) + 1
     valued = _has_values(columns)
     groups = []
     for ids in found:

@@ -63,7 +63,7 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
         neighbours += [
             Family("word pairs", tuple(Template(((d, "word"), (d + 1, "word")), pad=True) for d in (-1, 0))),
         ]
-    conditioned = [Family("word x tags", (Template(((0, "word"),)),), k) for k in range(2, order + 1)]
+    conditioned = [Family(f"word x tags:{k}", (Template(((0, "word"),)),), k) for k in range(2, order + 1)]
     return own + neighbours + conditioned + transition_families(order)
 
 

@@ -14,13 +14,15 @@ from vcrf.types import Floats, UInts32, UInts64
 class Occurrences(NamedTuple):
     """Where the attributes of one source occur, in order of position.
 
-    `values` is None for indicators; `is_single` says that no position has two attributes.
+    `values` is None for indicators; `is_single` says that no position has two attributes. `zeros` are
+    occurrences of value 0 (positions and keys): they only count as observations.
     """
 
     positions: UInts32
     keys: UInts64
     values: Floats | None
     is_single: bool
+    zeros: tuple[UInts32, UInts64] = (np.zeros(0, np.uint32), np.zeros(0, np.uint64))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def _character_class(character: str) -> str:
         return "x"
     if character.isdigit():
         return "d"
-    return "c" if character.isalpha() else character
+    # Combining marks belong to the letter before them: Tamil and Hindi vowels are marks.
+    return "c" if character.isalpha() or unicodedata.category(character)[0] == "M" else character
 
 
 def _kind(word: str) -> str:
@@ -40,7 +41,7 @@ def _kind(word: str) -> str:
         return "digit"
     if word[:1].isupper():
         return "upper" if word.isupper() and len(word) > 1 else "title"
-    if all(unicodedata.category(character)[0] in "PS" for character in word):
+    if word and all(unicodedata.category(character)[0] in "PS" for character in word):
         return "punctuation"
     return "hyphen" if "-" in word else "letters"
 
@@ -110,8 +111,11 @@ class Text:
         out = np.zeros(len(self.words) + 1, np.uint64)
         # The boundary reads as itself under every name: a hash that no word has.
         out[-1] = 2
-        kind, _, size = name.partition(":")
-        if kind in ("prefix", "suffix"):
+        kind, colon, size = name.partition(":")
+        is_affix = kind in ("prefix", "suffix")
+        if is_affix != bool(colon) or (is_affix and not (size.isdecimal() and int(size) > 0)):
+            kind = ""
+        if is_affix and kind:
             hashing.hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
         elif kind == "word":
             hashing.hash_strings(*self._encoded(), out[:-1])
@@ -119,7 +123,7 @@ class Text:
             hashing.hash_strings(*encode_strings([WORD_FUNCTIONS[kind](word) for word in self.words]), out[:-1])
         elif kind != "boundary":
             known = ", ".join(["word", "prefix:N", "suffix:N", "boundary", *WORD_FUNCTIONS])
-            raise InputError(f"Unknown reading {name!r}: expected one of {known}.")
+            raise InputError(f"Unknown reading {name!r}: expected one of {known} (N a positive number).")
         return out
 
     def _encoded(self) -> tuple[Ints, UInts32]:
@@ -138,8 +142,14 @@ def encode_strings(strings: Sequence[str]) -> tuple[Ints, UInts32]:
 
 def intern_sentences(sentences: Sequence[Sequence[str]]) -> Text:
     """Number the words of tokenised sentences."""
+    for i, sentence in enumerate(sentences):
+        if isinstance(sentence, (str, bytes)):
+            raise InputError(f"Sentence {i} is a {type(sentence).__name__}: expected a list of tokens, not one text.")
     ids: dict[str, int] = {}
-    flat = [ids.setdefault(word, len(ids)) for word in chain.from_iterable(sentences)]
+    try:
+        flat = [ids.setdefault(word, len(ids)) for word in chain.from_iterable(sentences)]
+    except TypeError:
+        raise InputError("A token must be a str; some token is not even hashable.") from None
     for word in ids:
         if not isinstance(word, str):
             raise InputError(f"A token must be a str, got {type(word).__name__}: {word!r}.")

@@ -185,13 +185,14 @@ def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
 def scan_patterns(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, size: int, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, starts: Ints, y: UInts32, weights: Floats, n_labels: int,
-    tables: Tables, cor: Corrections, alpha: Floats, back: Floats,
+    tables: Tables, cor: Corrections, alpha: Floats, back: Floats, hard_rows: Ints, hard_arcs: Floats,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
 ) -> int:  # fmt: skip
     """Candidates with patterns of length `size` >= 2 whose |gradient| exceeds their column's limit.
 
     Arc posteriors are rebuilt from the messages of each token, summed over the column's positions, folded to
-    the pattern length and compared; nothing is stored. `starts` is (n_tokens,) the first position of the
+    the pattern length and compared; nothing is stored. Tokens of hard sentences have their arcs' posteriors in
+    `hard_arcs[hard_rows[t]]`. `starts` is (n_tokens,) the first position of the
     sentence, `weights` (n_tokens,) its weight. Returns how many there are, like `scan_labels`.
     """
     half = power(n_labels, max(tables.order - 2, 0))
@@ -210,6 +211,11 @@ def scan_patterns(
                 continue
             value = weights[t] * (values[j] if len(values) > 0 else 1.0)
             base, n_hist = offsets[depth], power(n_labels, depth - 1)
+            buffer[base + pattern_code(y, t - depth + 1, t, n_labels)] -= value
+            if hard_rows[t] >= 0:
+                for arc in range(n_hist * n_labels):
+                    buffer[base + arc] += value * hard_arcs[hard_rows[t], arc]
+                continue
             has_corrections = cor_ptr[t + 1] > cor_ptr[t]
             if has_corrections:
                 apply_corrections(
@@ -223,7 +229,6 @@ def scan_patterns(
                 undo_corrections(
                     cor_ptr, cor_sizes, cor_codes, t, n_labels, depth, order, base, original, table, forward, backward
                 )
-            buffer[base + pattern_code(y, t - depth + 1, t, n_labels)] -= value
         _fold(n_labels, order, offsets, buffer)
         first = offsets[size]
         g = buffer[first : first + power(n_labels, size)]

@@ -16,6 +16,7 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _SECOND = np.uint64(0xD6E8FEB86659FD93)
 _ZERO = np.uint64(0)
+_BITS_OF_ONE = np.uint64(0x3FF0000000000000)
 _ONE = np.uint64(1)
 
 
@@ -133,7 +134,7 @@ def signatures(positions: UInts32, value_bits: UInts64, ids: UInts32, sig: UInts
     """
     for i in range(len(positions)):
         h = mix64(np.uint64(positions[i]) * _SECOND)
-        if len(value_bits) > 0:
+        if len(value_bits) > 0 and value_bits[i] != _BITS_OF_ONE:
             h = mix64(h ^ value_bits[i])
         sig[ids[i], 0] += h
         sig[ids[i], 1] += mix64(h ^ _SECOND)

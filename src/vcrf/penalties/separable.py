@@ -49,9 +49,20 @@ class FamilyPenalty:
             raise InputError(f"norm must be 'l1', 'l2' or 'elastic', got {norm!r}.")
         if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
             raise InputError(f"l1_ratio must lie between 0 and 1 for the elastic net, got {l1_ratio}.")
-        return cls(ratios[norm] * strengths, (1.0 - ratios[norm]) * strengths)
+        # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.
+        off = np.isinf(strengths)
+        finite = np.where(off, 1.0, strengths)
+        l1 = np.where(off, np.inf, ratios[norm] * finite)
+        return cls(l1, (1.0 - ratios[norm]) * finite)
 
     def bind(self, problem: Problem) -> BoundPenalty:
+        """The penalty of a problem's merged features."""
+        if not len(self.l1) == len(self.l2) == len(problem.families):
+            names = ", ".join(family.name for family in problem.families)
+            raise InputError(
+                f"FamilyPenalty needs one strength per family: expected {len(problem.families)} ({names}), "
+                f"got {len(self.l1)}."
+            )
         return BoundPenalty(self, problem)
 
 

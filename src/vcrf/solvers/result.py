@@ -50,6 +50,7 @@ class SolverResult:
     objective : value of the problem at the weights, in its units (mean over sentences + penalty)
     gap : certified bound on objective - optimum
     kkt_violation : largest violation of the optimality conditions relative to the feature's strength
+    n_kept_columns : columns left by count screening
     """
 
     features: Ints
@@ -61,6 +62,7 @@ class SolverResult:
     n_passes: int
     seconds: float
     history: list[IterationRecord] = field(default_factory=list)
+    n_kept_columns: int = 0
 
     @property
     def relative_gap(self) -> float:

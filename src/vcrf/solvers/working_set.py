@@ -22,12 +22,14 @@ from vcrf.solvers.certificate import certify
 from vcrf.solvers.newton import build_model, can_model, newton_direction
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
-from vcrf.surrogates.crf import ActiveSet, CrfSurrogate
+from vcrf.surrogates.crf import ActiveSet, CrfSurrogate, Scan
 from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
 _MEMORY = 30
+# Longer lexical patterns that one scan may add, in entries (feature, token) per token.
+_ENTRIES_PER_TOKEN = 4
 _MAX_PASSES = 20_000
 
 
@@ -230,11 +232,29 @@ class _Run:
             state.active, state.groups, state.thresholds, state.w, value, value + extra, g_value, g_value + g_extra
         )
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
-        new = np.setdiff1d(scan.features, state.active.features, assume_unique=True)
+        new = self._most_violated(state, scan)
         if len(new) or np.count_nonzero(idle) > 0.3 * len(idle):
             state = self._change_working_set(state, ~idle, new)
         self._best = state
         return state
+
+    def _most_violated(self, state: _State, scan: Scan) -> Ints:
+        """The violators to add: all with single labels and plain patterns; of the others the worst.
+
+        A longer pattern with a lexical column costs work at each of its tokens. Far from the optimum a billion
+        candidates have millions of violators, most of which only stand for a few others.
+        """
+        is_new = ~np.isin(scan.features, state.active.features, assume_unique=True)
+        features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
+        column, length, _ = self.problem.split_features(features)
+        costly = np.flatnonzero((length > 1) & (column != self.problem.bias_column))
+        ratio = size[costly] / np.maximum(self.penalty.thresholds(features[costly]), 1e-300)
+        by_ratio = costly[np.argsort(-ratio, kind="stable")]
+        work = np.cumsum(np.diff(self.problem.columns.ptr)[column[by_ratio]])
+        budget = max(_ENTRIES_PER_TOKEN * self.problem.n_tokens, len(state.active.cor_code))
+        left_out = np.zeros(len(features), bool)
+        left_out[by_ratio[work > budget]] = True
+        return features[~left_out]
 
     def _change_working_set(self, state: _State, kept: Bools, new: Ints) -> _State:
         features = np.union1d(state.active.features[kept], new)
@@ -366,5 +386,6 @@ class _Run:
         nonzero = np.flatnonzero(state.w)
         return SolverResult(
             state.active.features[nonzero], state.w[nonzero], state.objective, self._gap(state), self.violation,
-            status, self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
+            status, self.surrogate.n_passes, time.perf_counter() - self.began,
+            self.history, int(np.count_nonzero(self.surrogate.keep)),
         )  # fmt: skip

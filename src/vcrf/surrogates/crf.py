@@ -16,10 +16,11 @@ import numpy as np
 
 from vcrf.families.keys import KeyGroup, group_columns, take_rows
 from vcrf.problem import Problem
+from vcrf.surrogates.hard import redo_hard_sentence
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import Corrections, Tables
+    from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
 
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
@@ -118,7 +119,7 @@ class CrfSurrogate:
         self.keep = keep
         self.costs = costs
         self.workers = Workers(threads)
-        self.groups = group_columns(problem.columns, keep, problem.partitions)
+        self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
         self._sentence_bounds = cut(problem.sent_ptr, n_blocks)
         self._n_blocks = n_blocks
@@ -259,7 +260,30 @@ class CrfSurrogate:
 
         self.workers.run(block, bounds)
         self._tables, self._corrections = tables, corrections
+        self._redo_hard(active, scores, sentences, tables, corrections, counts[-1], output)
         self._counts = counts.sum(axis=0)
+
+    def _redo_hard(
+        self, active: ActiveSet, scores: Floats, sentences: Sentences, tables: Tables, corrections: Corrections,
+        counts: Floats, output: PassOutput,
+    ) -> None:  # fmt: skip
+        """Do the flagged sentences in the log domain, and keep the posteriors of their arcs for the scan."""
+        from vcrf.kernels import chain
+
+        n_labels = self.problem.n_labels
+        self._hard_rows = np.full(self.problem.n_tokens, -1, np.int64)
+        arcs: list[Floats] = []
+        for i in np.flatnonzero(self._hard):
+            t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
+            node = np.empty((t1 - t0) * n_labels)
+            chain.node_scores(active.rows, scores, t0, t1, node)
+            self._hard_rows[t0:t1] = np.arange(len(arcs), len(arcs) + t1 - t0)
+            arcs += redo_hard_sentence(
+                sentences, int(i), n_labels, node.reshape(-1, n_labels), tables, corrections, counts, output
+            )
+        self._hard_arcs = np.zeros((len(arcs), n_labels**tables.order))
+        for row, here in enumerate(arcs):
+            self._hard_arcs[row, : len(here)] = here
 
     def gradient_of_last_pass(self, active: ActiveSet) -> Floats:
         """Gradient on the active features at the weights of the last pass."""
@@ -413,7 +437,7 @@ class CrfSurrogate:
             gradient.scan_patterns(
                 table.ptr, table.positions, table.values, columns, k, limits, *allowed, problem.starts, problem.y,
                 problem.token_weights, problem.n_labels, self._tables, self._corrections, self._messages,
-                self._back_messages, *out,
+                self._back_messages, self._hard_rows, self._hard_arcs, *out,
             )
         )  # fmt: skip
 

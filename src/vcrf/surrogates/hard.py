@@ -1,0 +1,73 @@
+"""Sentences whose potentials span too many nats for scaled messages, done in the log domain.
+
+They are rare (weights in the hundreds), so this path is plain: one dense lattice a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.lattice import DenseLattice
+from vcrf.types import Floats, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
+
+
+def redo_hard_sentence(
+    sentences: Sentences, i: int, n_labels: int, node: Floats, tables: Tables, cor: Corrections, counts: Floats, out: PassOutput
+) -> list[Floats]:
+    """Value, residuals and counts of one sentence; returns the arcs' posteriors of each token, flat.
+
+    `node` is (length, n_labels), the scores of single labels without the loss.
+    """
+    start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
+    y, weight = sentences.y[start:stop].astype(np.int64), float(sentences.weights[i])
+    node = node + sentences.costs[i]
+    node[np.arange(len(y)), y] -= sentences.costs[i]
+    lattice = DenseLattice(_arcs(node, start, n_labels, tables, cor), n_labels, tables.order)
+    out.values[i] = lattice.log_partition() - lattice.score(y)
+    posterior = lattice.arc_marginals()
+    flat = []
+    for t in range(len(y)):
+        depth = min(t + 1, tables.order)
+        here = posterior[t, : n_labels ** (depth - 1)].reshape(-1)
+        truth = _code(y, t, depth, n_labels)
+        out.residuals[(start + t) * n_labels : (start + t + 1) * n_labels] = weight * posterior[t].sum(axis=0)
+        out.residuals[(start + t) * n_labels + y[t]] -= weight
+        first = tables.offsets[depth]
+        counts[first : first + len(here)] += weight * here
+        counts[first + truth] -= weight
+        for j in range(cor.ptr[start + t], cor.ptr[start + t + 1]):
+            k = int(cor.size[j])
+            if k <= depth:
+                mass = here.reshape(-1, n_labels**k)[:, cor.code[j]].sum()
+                out.cor_residuals[j] = weight * (mass - float(_code(y, t, k, n_labels) == cor.code[j]))
+        flat.append(here)
+    return flat
+
+
+def _arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Corrections) -> Floats:
+    """Scores of all arcs, (length, n_states, n_labels)."""
+    arcs = np.zeros((len(node), n_labels ** (tables.order - 1), n_labels))
+    for t in range(len(node)):
+        depth = min(t + 1, tables.order)
+        n_hist = n_labels ** (depth - 1)
+        first = tables.offsets[depth]
+        here = tables.log[first : first + n_hist * n_labels].reshape(n_hist, n_labels) + node[t]
+        for j in range(cor.ptr[start + t], cor.ptr[start + t + 1]):
+            k = int(cor.size[j])
+            if k <= depth:
+                here.reshape(-1, n_labels**k)[:, cor.code[j]] += cor.score[j]
+        arcs[t, :n_hist] = here
+    return arcs
+
+
+def _code(y: UInts32 | np.ndarray, t: int, k: int, n_labels: int) -> int:
+    """Base-L number of the true pattern of length k that ends at t."""
+    code = 0
+    for u in range(t - k + 1, t + 1):
+        code = code * n_labels + int(y[u])
+    return code

@@ -1,0 +1,143 @@
+"""Strategies for training problems small enough to enumerate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from enumeration import all_candidates, families_of, number_of
+from vcrf.families import (
+    BIAS,
+    END,
+    START,
+    Family,
+    NamedFeature,
+    Template,
+    intern_sentences,
+    paper_families,
+    read_attributes,
+    transition_families,
+)
+from vcrf.problem import Problem, build_problem
+from vcrf.surrogates.crf import CrfSurrogate
+
+WORD = Template(((0, "word"),))
+_WORDS = ["a", "b", "ab", "ba", "é"]
+_NUMBERS = [-2.0, -0.5, 0.25, 1.0, 1.5]
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """A problem, what it was built from, and the loss of one wrong label in each sentence."""
+
+    text: Any
+    y: Any
+    n_labels: int
+    families: list[Family]
+    weights: Any
+    costs: Any
+    problem: Problem
+
+    def __repr__(self) -> str:
+        names = [f"{family.name}:{family.tags}" for family in self.families]
+        return (
+            f"Case({self.n_labels} labels, y={self.y.tolist()}, sent_ptr={self.problem.sent_ptr.tolist()}, "
+            f"families={names}, weights={self.weights}, costs={self.costs})"
+        )
+
+    def _repr_pretty_(self, printer, _cycle):
+        # Hypothesis shows dataclasses field by field: pages of arrays.
+        printer.text(repr(self))
+
+    def rebuilt(self, **changes):
+        """Return the same case with other options of build_problem, or other y."""
+        y = changes.pop("y", self.y)
+        options = {"weights": self.weights, "candidates": self.problem.candidates, **changes}
+        return replace(self, y=y, problem=build_problem(self.text, y, self.n_labels, self.families, **options))
+
+    def surrogate(self, threads=1):
+        """Return the surrogate with no column screened."""
+        return CrfSurrogate(self.problem, np.ones(len(self.problem.columns), bool), self.costs, threads)
+
+    def strengths(self, strengths, candidates):
+        """Return the strength of each candidate of an unmerged problem, by its only family."""
+        return np.array([strengths[families_of(self.problem, f.column, f.k)[0]] for f in candidates], np.float64)
+
+
+def _words(rng, lengths):
+    return [[str(rng.choice(_WORDS)) for _ in range(n)] for n in lengths]
+
+
+def _token(rng):
+    """Return attributes of one token: maybe an indicator, several of one name, numbers, or none at all."""
+    token = {}
+    if rng.random() < 0.6:
+        token["a"] = str(rng.choice(["x", "y"]))
+    if rng.random() < 0.4:
+        token["s"] = {str(item) for item in rng.choice(["x", "y", "z"], 2)}
+    if rng.random() < 0.5:
+        token["n"] = float(rng.choice(_NUMBERS))
+    if rng.random() < 0.4:
+        token["v"] = {str(item): float(rng.choice(_NUMBERS)) for item in rng.choice(["x", "y"], 2)}
+    return token
+
+
+def _families(draw, text, kind, tags):
+    if kind == "paper":
+        return paper_families(draw(st.integers(0, 1)), tags, draw(st.integers(0, 1)))
+    if kind == "words":
+        # A family of length k only: the other lengths of the same column are no candidates.
+        lexical = [Family(f"word x{k}", (WORD,), k) for k in range(1, tags + 1) if k == tags or draw(st.booleans())]
+        return lexical + transition_families(tags)
+    names = [Family(f"{name} x{k}", (NamedFeature(name),), k) for name in text.source_names for k in range(1, tags + 1)]
+    if kind == "given" or not names:
+        plain = [Family("bias", (BIAS,), k) for k in range(1, tags + 1)]
+        return names + plain + [Family("ends", (START, END), 1)]
+    return names  # no plain tag patterns at all
+
+
+@st.composite
+def cases(
+    draw, max_labels=4, max_tags=4, max_length=6, max_sentences=4, candidates="all", merge_twins=True, loss=None, min_tags=1
+):
+    """Problems with up to 4**6 label sequences a sentence; lengths 0 and 1, one label, weights, numbers."""
+    n_labels = draw(st.integers(1, max_labels))
+    lengths = draw(st.lists(st.integers(0, max_length), min_size=1, max_size=max_sentences))
+    tags = draw(st.integers(min_tags, max_tags))
+    kind = draw(st.sampled_from(["paper", "words", "given", "numbers"]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if kind in ("given", "numbers"):
+        text = read_attributes([[_token(rng) for _ in range(n)] for n in lengths])
+    else:
+        text = intern_sentences(_words(rng, lengths))
+    families = _families(draw, text, kind, tags)
+    y = rng.integers(0, n_labels, text.n_tokens).astype(np.uint32)
+    weights = rng.integers(1, 5, len(lengths)) / 8.0 if draw(st.booleans()) else None
+    loss = draw(st.booleans()) if loss is None else loss
+    costs = np.array([1.0 / max(n, 1) for n in lengths]) if loss else np.zeros(len(lengths))
+    problem = build_problem(
+        text, y, n_labels, families, weights=weights, candidates=candidates, merge_twins=merge_twins
+    )
+    return Case(text, y, n_labels, families, weights, costs, problem)
+
+
+@st.composite
+def active_sets(draw, case, scales=(0.3, 3.0, 30.0), max_size=24, max_order=None):
+    """Some candidates of the case in order, their numbers, and weights."""
+    every = [f for f in all_candidates(case.problem) if max_order is None or f.k <= max_order]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = draw(st.integers(0, min(max_size, len(every))))
+    # Long patterns are most of the candidates: draw the length first, so that all lengths are common.
+    ks = sorted({f.k for f in every})
+    chosen = set()
+    for _ in range(size):
+        k = rng.choice(ks)
+        of_length = [f for f in every if f.k == k]
+        chosen.add(of_length[rng.integers(len(of_length))])
+    features = sorted(chosen)
+    numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
+    w = draw(st.sampled_from(scales)) * rng.normal(size=len(features))
+    return features, numbers, w

@@ -1,0 +1,493 @@
+"""The CRF surrogate: value, gradient, scan and Hessian against enumeration of every label sequence."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from enumeration import Enumeration, Feature, all_candidates, feature_of, number_of
+from small_problems import WORD, Case, active_sets, cases
+from vcrf.families import BIAS, Family, NamedFeature, Template, intern_sentences, paper_families, read_attributes
+from vcrf.problem import build_problem
+from vcrf.surrogates import crf
+
+few = settings(max_examples=30)
+
+
+@contextmanager
+def small_blocks(n_tokens):
+    """Cut the work into blocks of few tokens, so that threads have something to share."""
+    saved = crf._TOKENS_PER_BLOCK
+    crf._TOKENS_PER_BLOCK = n_tokens
+    try:
+        yield
+    finally:
+        crf._TOKENS_PER_BLOCK = saved
+
+
+def case_of(sentences, labels, n_labels, families, *, weights=None, costs=None):
+    """Build a case from words."""
+    text = intern_sentences(sentences)
+    y = np.array([label for sentence in labels for label in sentence], np.uint32)
+    problem = build_problem(text, y, n_labels, families, weights=weights)
+    costs = np.zeros(len(sentences)) if costs is None else np.array(costs)
+    return Case(text, y, n_labels, families, weights, costs, problem)
+
+
+def check(case, features, w, surrogate=None, rtol=1e-10):
+    """Compare value and gradient with enumeration; large scores lose digits when they are subtracted."""
+    numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
+    expected = Enumeration(case.problem, features, case.costs)
+    surrogate = surrogate or case.surrogate()
+    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected.value(w), rtol=rtol, atol=1e-12 * scale)
+    np.testing.assert_allclose(gradient, expected.gradient(w), rtol=rtol, atol=1e-12 * scale)
+
+
+# ---- value and gradient ----
+
+
+@settings(max_examples=120)
+@given(st.data())
+def test_value_and_gradient_equal_enumeration(data):
+    """log sum exp and expected minus true counts, any order, loss, weights, numbers and overlapping patterns."""
+    case = data.draw(cases())
+    features, _, w = data.draw(active_sets(case))
+    check(case, features, w)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_value_and_gradient_with_large_weights(data):
+    """Weights of 1e3 to 1e5 leave the range of scaled messages: the log domain takes over, exactly."""
+    case = data.draw(cases())
+    features, _, w = data.draw(active_sets(case, scales=(200.0, 1e3, 1e4, 1e5)))
+    check(case, features, w, rtol=1e-9)
+
+
+@few
+@given(st.data())
+def test_mixed_easy_and_hard_sentences(data):
+    """One huge weight makes some sentences hard; the others keep the scaled messages, and both are summed."""
+    case = data.draw(cases(max_sentences=5))
+    features, _, w = data.draw(active_sets(case, scales=(0.5,)))
+    if features:
+        w[data.draw(st.integers(0, len(w) - 1))] = data.draw(st.sampled_from([-1e5, -900.0, 900.0, 1e4]))
+    check(case, features, w, rtol=1e-9)
+
+
+@few
+@given(st.data())
+def test_gradient_equals_finite_differences(data):
+    """Central differences of the surrogate's own value."""
+    case = data.draw(cases(max_length=4))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=8))
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    gradient = surrogate.value_and_gradient(active, w)[1]
+    step = 1e-5
+    for j in range(len(features)):
+        shift = step * (np.arange(len(w)) == j)
+        above, below = (surrogate.value_and_gradient(active, w + s)[0] for s in (shift, -shift))
+        assert gradient[j] == pytest.approx((above - below) / (2 * step), abs=1e-8)
+
+
+@few
+@given(st.data())
+def test_one_surrogate_serves_many_active_sets(data):
+    """Nothing of an earlier pass (another order, hard sentences, a scan) is left in a later one."""
+    case = data.draw(cases())
+    surrogate = case.surrogate()
+    limits = {k: np.full(len(case.problem.columns), 0.1) for k in range(1, case.problem.order + 1)}
+    for _ in range(3):
+        features, numbers, w = data.draw(active_sets(case, scales=(1.0, 1e4)))
+        if data.draw(st.booleans()):
+            surrogate.scan(surrogate.compile(numbers), w, limits)
+        check(case, features, w, surrogate, rtol=1e-9)
+
+
+@few
+@given(cases())
+def test_empty_active_set_counts_label_sequences(case):
+    """Without weights the value is the sum over tokens of log(1 + (L - 1) e^cost)."""
+    surrogate = case.surrogate()
+    value, gradient = surrogate.value_and_gradient(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0))
+    lengths = np.diff(case.problem.sent_ptr)
+    per_token = np.log(1.0 + (case.n_labels - 1) * np.exp(case.costs))
+    assert value == pytest.approx(float(case.problem.weights @ (lengths * per_token)), abs=1e-12)
+    assert len(gradient) == 0
+
+
+@few
+@given(st.data())
+def test_all_candidates_active(data):
+    """Every column with every pattern at once: each arc of a token is under many corrections."""
+    case = data.draw(cases(max_labels=2, max_tags=3, max_length=4, max_sentences=3))
+    features = all_candidates(case.problem)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    check(case, features, rng.normal(size=len(features)))
+
+
+def test_overlapping_corrections_on_one_arc():
+    """Patterns of length 2 and 3 of one word, of its suffix and of no word, on the same arc."""
+    families = paper_families(1, 3, 1)
+    case = case_of([["ba", "a", "ba", "a"], ["a"], []], [[0, 1, 1, 0], [1], []], 2, families, costs=[0.25, 1.0, 1.0])
+    every = all_candidates(case.problem)
+    # Codes that end in "1 1": the pair itself, and both triples on top of it.
+    features = [f for f in every if f.k > 1 and f.code % 4 == 3] + [f for f in every if f.k == 3 and f.code % 4 != 3]
+    features = sorted(features)
+    check(case, features, np.linspace(-2.0, 2.0, len(features)))
+
+
+@pytest.mark.parametrize("tags", [1, 2, 3, 4])
+def test_corpus_of_empty_sentences(tags):
+    """No token at all: value 0, nothing found by a scan."""
+    case = case_of([[], []], [[], []], 3, paper_families(1, tags, 0))
+    surrogate = case.surrogate()
+    active = surrogate.compile(np.zeros(0, np.int64))
+    assert surrogate.value_and_gradient(active, np.zeros(0))[0] == 0.0
+    limits = {k: np.full(len(case.problem.columns), 0.0) for k in range(1, tags + 1)}
+    value, scan = surrogate.scan(active, np.zeros(0), limits)
+    assert value == 0.0
+    assert len(scan.features) == 0
+
+
+def test_tokens_without_any_attribute():
+    """The last tokens have no attribute and no partition covers them: their labels are uniform."""
+    text = read_attributes([[{"n": 2.0}, {}], [{}, {}]])
+    y = np.array([0, 1, 1, 0], np.uint32)
+    families = [Family("n", (NamedFeature("n"),))]
+    case = Case(text, y, 2, families, None, np.zeros(2), build_problem(text, y, 2, families))
+    check(case, [Feature(0, 1, 0), Feature(0, 1, 1)], np.array([0.5, -1.0]))
+
+
+@pytest.mark.parametrize("n_labels", [17, 20, 33])
+def test_more_labels_than_a_vector(n_labels):
+    """Rows of more than 16 labels take another path of the matrix products (and 20 is no multiple of it)."""
+    rng = np.random.default_rng(n_labels)
+    labels = [rng.integers(0, n_labels, n).tolist() for n in (2, 3, 1)]
+    words = [[str(rng.choice(["a", "b"])) for _ in row] for row in labels]
+    families = [Family("word", (WORD,)), Family("pair", (BIAS,), 2), Family("word pair", (WORD,), 2)]
+    case = case_of(words, labels, n_labels, families, costs=[0.5, 1 / 3, 1.0])
+    every = all_candidates(case.problem)
+    features = sorted({every[i] for i in rng.integers(0, len(every), 60)})
+    check(case, features, rng.normal(size=len(features)))
+
+
+@pytest.mark.parametrize("strength", [5.0, 20.0, 60.0, 250.0])
+@pytest.mark.parametrize("tags", [2, 3])
+def test_corrections_that_oppose_nodes(strength, tags):
+    """A lexical pattern of weight -s against single labels of weight s: the plain patterns' counts keep their digits."""
+    families = [Family("word", (WORD,)), Family("plain", (BIAS,), tags), Family("lexical", (WORD,), tags)]
+    case = case_of([["a", "b", "a", "b"], ["b", "a", "a"]], [[0, 1, 0, 1], [1, 0, 0]], 2, families)
+    features = all_candidates(case.problem)
+    bias = case.problem.bias_column
+    w = np.array([0.0 if f.column == bias else strength * (1.0 if f.k == 1 else -1.0) * (f.code % 2) for f in features])
+    check(case, features, w)
+
+
+@contextmanager
+def poisoned_memory():
+    """Fill what np.empty returns with NaN: what is read before it is written shows."""
+    empty = np.empty
+
+    def poisoned(shape, dtype=float, **options):
+        out = empty(shape, dtype, **options)
+        if out.dtype.kind == "f":
+            out.fill(np.nan)
+        return out
+
+    np.empty = poisoned
+    try:
+        yield
+    finally:
+        np.empty = empty
+
+
+@few
+@given(st.data())
+def test_no_memory_is_read_before_it_is_written(data):
+    """Messages of the first tokens fill a part of their rows only; the rest must not reach any sum."""
+    case = data.draw(cases())
+    features, numbers, w = data.draw(active_sets(case))
+    limits = {k: np.where(case.problem.has_order(k), 0.01, np.inf) for k in range(1, case.problem.order + 1)}
+    with poisoned_memory():
+        check(case, features, w)
+        check_scan(case, features, numbers, w, limits, case.surrogate())
+
+
+# ---- metamorphic ----
+
+
+@few
+@given(st.data())
+def test_longer_order_with_zero_weights_changes_nothing(data):
+    """A weight of 0 on a longest pattern raises the order of the pass, not the value."""
+    case = data.draw(cases(min_tags=2))
+    features, _, w = data.draw(active_sets(case, max_order=case.problem.order - 1))
+    longest = [f for f in all_candidates(case.problem) if f.k == case.problem.order][:1]
+    surrogate = case.surrogate()
+    numbers = [number_of(case.problem, f) for f in features]
+    short, g_short = surrogate.value_and_gradient(surrogate.compile(np.array(numbers, np.int64)), w)
+    both = sorted(zip([*features, *longest], [*w, *[0.0] * len(longest)], strict=True))
+    numbers = np.array([number_of(case.problem, f) for f, _ in both], np.int64)
+    long, g_long = surrogate.value_and_gradient(surrogate.compile(numbers), np.array([x for _, x in both]))
+    assert long == pytest.approx(short, rel=1e-11, abs=1e-11)
+    kept = [j for j, (f, _) in enumerate(both) if f in features]
+    np.testing.assert_allclose(g_long[kept], g_short, atol=1e-11)
+
+
+@few
+@given(st.data())
+def test_weights_of_sentences_scale_their_share(data):
+    """The value is linear in the sentences' weights."""
+    case = data.draw(cases())
+    features, numbers, w = data.draw(active_sets(case))
+    total, gradient = 0.0, np.zeros(len(features))
+    for i, weight in enumerate(case.problem.weights):
+        alone = replace(case, problem=replace(case.problem, weights=np.eye(len(case.problem.weights))[i] * weight))
+        surrogate = alone.surrogate()
+        value, g = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+        total, gradient = total + value, gradient + g
+    surrogate = case.surrogate()
+    value, g = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    assert value == pytest.approx(total, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(g, gradient, atol=1e-11)
+
+
+# ---- threads and blocks ----
+
+
+@few
+@given(st.data())
+def test_threads_do_not_change_a_bit(data):
+    """Value, gradient, scan and Hessian have the same bytes for 1, 2 and 3 threads, in several blocks."""
+    case = data.draw(cases(max_sentences=6, max_length=4, max_tags=3))
+    _, numbers, w = data.draw(active_sets(case, scales=(1.0, 1e3)))
+    limits = {k: np.full(len(case.problem.columns), 0.05) for k in range(1, case.problem.order + 1)}
+    found = []
+    with small_blocks(data.draw(st.integers(1, 4))):
+        for threads in (1, 2, 3):
+            surrogate = case.surrogate(threads)
+            active = surrogate.compile(numbers)
+            value, gradient = surrogate.value_and_gradient(active, w)
+            scanned, scan = surrogate.scan(active, w, limits)
+            parts = [np.array([value, scanned]), gradient, scan.features, scan.gradients]
+            if case.problem.order <= 2:
+                parts.append(surrogate.hessian(active, w, np.arange(len(numbers))))
+            found.append([part.tobytes() for part in parts])
+            surrogate.workers.close()
+    assert found[0] == found[1] == found[2]
+
+
+@few
+@given(st.data())
+def test_blocks_only_regroup_sums(data):
+    """Many blocks and one block agree up to rounding: each block starts and ends inside its own sentences."""
+    case = data.draw(cases(max_sentences=6))
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
+    with small_blocks(data.draw(st.integers(1, 4))):
+        check(case, features, w, case.surrogate(), rtol=1e-9)
+
+
+# ---- scan ----
+
+
+def check_scan(case, features, numbers, w, limits, surrogate):
+    """Compare a scan with the enumerated gradient of every candidate; ties with the limit may go either way."""
+    candidates = all_candidates(case.problem)
+    enumeration = Enumeration(case.problem, features, case.costs)
+    gradients = enumeration.gradients(w, candidates)
+    limit = np.array([limits[f.k][f.column] for f in candidates])
+    value, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    assert value == pytest.approx(enumeration.value(w), rel=1e-9, abs=1e-12 * scale)
+    assert np.all(np.diff(scan.features) > 0)
+    found = dict(zip((feature_of(case.problem, n) for n in scan.features), scan.gradients, strict=True))
+    expected = dict(zip(candidates, gradients, strict=True))
+    assert set(found) <= set(candidates)
+    tolerance = 1e-11 * scale
+    must = {f for f, g, c in zip(candidates, gradients, limit, strict=True) if abs(g) > c + tolerance}
+    may = {f for f, g, c in zip(candidates, gradients, limit, strict=True) if abs(g) > c - tolerance}
+    assert must <= set(found) <= may
+    for f, g in found.items():
+        assert g == pytest.approx(expected[f], rel=1e-9, abs=tolerance)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_scan_finds_exactly_the_candidates_above_their_limit(data):
+    """All columns x all patterns by enumeration, with limits that differ by column and length (some infinite)."""
+    restricted = st.sampled_from(["all", "observed", ("observed", "all"), ("all", "observed")])
+    case = data.draw(cases(candidates=data.draw(restricted)))
+    features, numbers, w = data.draw(active_sets(case))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    limits = {}
+    for k in range(1, case.problem.order + 1):
+        limit = rng.choice([0.0, 1e-3, 0.05, 0.2, np.inf], len(case.problem.columns))
+        limits[k] = np.where(case.problem.has_order(k), limit, np.inf)
+    with small_blocks(data.draw(st.sampled_from([2, 4096]))):
+        check_scan(case, features, numbers, w, limits, case.surrogate())
+
+
+@few
+@given(st.data())
+def test_scan_of_hard_sentences(data):
+    """Large weights: posteriors of the log domain reach the scan."""
+    case = data.draw(cases())
+    features, numbers, w = data.draw(active_sets(case, scales=(1e3, 1e5)))
+    limits = {}
+    for k in range(1, case.problem.order + 1):
+        limits[k] = np.where(case.problem.has_order(k), 0.01, np.inf)
+    check_scan(case, features, numbers, w, limits, case.surrogate())
+
+
+def test_scan_finds_more_candidates_than_its_first_room():
+    """More than 1024 candidates above the limit: the block is scanned again with more room."""
+    rng = np.random.default_rng(0)
+    labels = [rng.integers(0, 12, 30).tolist() for _ in range(3)]
+    words = [[f"w{rng.integers(0, 4)}" for _ in row] for row in labels]
+    case = case_of(words, labels, 12, [Family("word", (WORD,), 2), Family("bias", (BIAS,), 1)])
+    surrogate = case.surrogate()
+    limits = {k: np.where(case.problem.has_order(k), 1e-9, np.inf) for k in (1, 2)}
+    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    pairs = [(c, z) for c, k, z in map(lambda n: feature_of(case.problem, n), scan.features) if k == 2]
+    words_of = {c for c in range(len(case.problem.columns)) if case.problem.has_order(2)[c]}
+    assert len(pairs) > 1024 / 2
+    # Without weights every pair of every word has a gradient that is not 0.
+    starts = case.problem.starts
+    for c in words_of:
+        positions = case.problem.columns.positions[case.problem.columns.ptr[c] : case.problem.columns.ptr[c + 1]]
+        n_pairs = sum(int(t) > starts[t] for t in positions)
+        counts = np.zeros(144)
+        for t in positions:
+            if t > starts[t]:
+                counts[case.y[t - 1] * 12 + case.y[t]] += 1
+        expected = (n_pairs / 144 - counts) / 3
+        found = {z: g for (cc, z), g in zip(pairs, scan.gradients[[feature_of(case.problem, n).k == 2 for n in scan.features]], strict=True) if cc == c}
+        assert set(found) == {z for z in range(144) if abs(expected[z]) > 1e-9}
+        for z, g in found.items():
+            assert g == pytest.approx(expected[z], abs=1e-12)
+
+
+@few
+@given(st.data())
+def test_gradient_of_last_pass_after_a_scan(data):
+    """The active features' gradient after a scan is that of value_and_gradient (the scan's order may be higher)."""
+    case = data.draw(cases())
+    features, numbers, w = data.draw(active_sets(case, max_order=data.draw(st.integers(1, 4))))
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    limits = {k: np.where(case.problem.has_order(k), 0.01, np.inf) for k in range(1, case.problem.order + 1)}
+    surrogate.scan(active, w, limits)
+    expected = Enumeration(case.problem, features, case.costs).gradient(w)
+    np.testing.assert_allclose(surrogate.gradient_of_last_pass(active), expected, rtol=1e-10, atol=1e-10)
+
+
+@few
+@given(st.data())
+def test_scan_leaves_out_dropped_columns(data):
+    """Columns that `keep` excludes are never reported."""
+    case = data.draw(cases())
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    keep = rng.random(len(case.problem.columns)) < 0.5
+    surrogate = crf.CrfSurrogate(case.problem, keep, case.costs)
+    limits = {k: np.where(case.problem.has_order(k), 1e-6, np.inf) for k in range(1, case.problem.order + 1)}
+    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    found = {feature_of(case.problem, n) for n in scan.features}
+    candidates = all_candidates(case.problem)
+    gradients = Enumeration(case.problem, [], case.costs).gradients(np.zeros(0), candidates)
+    expected = {f for f, g in zip(candidates, gradients, strict=True) if keep[f.column] and abs(g) > 1e-6}
+    assert found == expected
+
+
+# ---- Hessian ----
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_hessian_is_the_covariance_of_counts(data):
+    """Node features, plain pairs, corrections, numbers and weights, on a choice of the active features.
+
+    Past features whose covariance fell below 1e-4 are forgotten on purpose: hence the tolerance.
+    """
+    case = data.draw(cases(max_tags=2, max_length=5))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.1, 1.0, 4.0), max_size=20))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    chosen = np.flatnonzero(rng.random(len(features)) < data.draw(st.sampled_from([0.5, 1.0])))
+    surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
+    found = surrogate.hessian(surrogate.compile(numbers), w, chosen)
+    surrogate.workers.close()
+    expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)]
+    # 1e-4 a forgotten feature and step, times the largest value (2) of the later one, times the weight.
+    forgotten = 1e-4 * 2.0 * 5 * float(case.problem.weights.sum())
+    np.testing.assert_allclose(found, expected, atol=forgotten)
+    np.testing.assert_array_equal(found, found.T)
+    # Nothing is forgotten on the diagonal blocks of short sentences.
+    if len(case.y) and np.diff(case.problem.sent_ptr).max() <= 1:
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@few
+@given(st.data())
+def test_hessian_equals_differences_of_the_gradient(data):
+    """Central differences of the surrogate's own gradient."""
+    case = data.draw(cases(max_tags=2, max_length=4))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=8))
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    hessian = surrogate.hessian(active, w, np.arange(len(features)))
+    step = 1e-5
+    for j in range(len(features)):
+        shift = step * (np.arange(len(w)) == j)
+        above, below = (surrogate.value_and_gradient(active, w + s)[1] for s in (shift, -shift))
+        np.testing.assert_allclose(hessian[:, j], (above - below) / (2 * step), atol=2e-3)
+
+
+def test_hessian_with_sentences_of_weight_zero():
+    """A sentence of weight 0 adds nothing."""
+    case = case_of([["a", "b"], ["b", "a", "a"]], [[0, 1], [1, 1, 0]], 2, paper_families(1, 2, 0), weights=np.array([1.0, 0.0]))
+    features = all_candidates(case.problem)
+    w = np.linspace(-1.0, 1.0, len(features))
+    surrogate = case.surrogate()
+    active = surrogate.compile(np.array([number_of(case.problem, f) for f in features], np.int64))
+    found = surrogate.hessian(active, w, np.arange(len(features)))
+    np.testing.assert_allclose(found, Enumeration(case.problem, features).hessian(w), atol=1e-3)
+
+
+@few
+@given(st.data())
+def test_curvature_is_a_positive_diagonal(data):
+    """The preconditioner is finite and not negative, and exact for indicators of single labels at one token."""
+    case = data.draw(cases(max_tags=2, max_length=1))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_order=1))
+    if len(case.problem.columns.values):
+        return
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    surrogate.value_and_gradient(active, w)
+    exact = np.diag(Enumeration(case.problem, features, case.costs).hessian(w))
+    np.testing.assert_allclose(surrogate.curvature(active), exact, atol=1e-12)
+
+
+# ---- one label ----
+
+
+@few
+@given(st.data())
+def test_one_label_is_certain(data):
+    """With one label there is nothing to learn: value 0, gradient 0, Hessian 0, whatever the weights."""
+    case = data.draw(cases(max_labels=1, max_tags=2))
+    features, numbers, w = data.draw(active_sets(case, scales=(1.0, 1e4)))
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    value, gradient = surrogate.value_and_gradient(active, w)
+    assert abs(value) < 1e-9 * (1.0 + np.abs(w).max(initial=0.0))
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
+    np.testing.assert_allclose(surrogate.hessian(active, w, np.arange(len(features))), 0.0, atol=1e-9)
