@@ -141,3 +141,38 @@ def active_sets(draw, case, scales=(0.3, 3.0, 30.0), max_size=24, max_order=None
     numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
     w = draw(st.sampled_from(scales)) * rng.normal(size=len(features))
     return features, numbers, w
+
+
+@st.composite
+def strengths(draw, case, values=(0.01, 0.03, 0.1, 0.3)):
+    """One strength per family, often the same for all."""
+    if draw(st.booleans()):
+        return np.full(len(case.families), draw(st.sampled_from(values)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return rng.choice(values, len(case.families))
+
+
+def merged_cost(w, l1, l2):
+    """Least sum of l1_k |w_k| + l2_k w_k^2 / 2 over the splits of w among members (MATH 10.4), by bisection."""
+    if w == 0.0:
+        return 0.0
+    if not np.any(l2):
+        return float(np.min(l1)) * abs(w)
+    low, high = 0.0, float(np.max(l1) + abs(w) * np.max(l2))
+    for _ in range(200):
+        slope = 0.5 * (low + high)
+        if np.sum(np.maximum(slope - l1, 0.0) / l2) < abs(w):
+            low = slope
+        else:
+            high = slope
+    shares = np.maximum(high - l1, 0.0) / l2
+    return float(l1 @ shares + 0.5 * l2 @ shares**2)
+
+
+def penalty_of(problem, penalty, features, w):
+    """Penalty of the weights of merged features: the cheapest split of each among its families."""
+    total = 0.0
+    for feature, weight in zip(features, w, strict=True):
+        members = families_of(problem, feature.column, feature.k)
+        total += merged_cost(float(weight), penalty.l1[members], penalty.l2[members])
+    return total

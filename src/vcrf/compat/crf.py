@@ -24,7 +24,7 @@ from vcrf.families.explicit import AttributeText
 from vcrf.model import Label, build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
-from vcrf.solvers.result import SolverResult
+from vcrf.solvers.result import Callback, SolverResult, Status
 
 # CRFsuite's own defaults where a parameter is None.
 _DEFAULT_C1, _DEFAULT_C2 = 0.0, 1.0
@@ -55,9 +55,14 @@ class CRF(SequenceEstimator):
         Stop when the duality gap is at most tol times the objective.
     n_jobs : int, optional
         Threads; None means all cores available.
+    callback : callable, optional
+        Receives an `IterationRecord` after each round; returning True stops with the best weights so far.
+    period, delta : optional
+        As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5); used
+        only where the optimum cannot be certified in reasonable time (see docs/solver.md).
     min_freq, model_filename, trainer_cls
         Not supported; values other than the default are refused.
-    num_memories, epsilon, period, delta, linesearch, max_linesearch, keep_tempfiles, and those of the other
+    num_memories, epsilon, linesearch, max_linesearch, keep_tempfiles, and those of the other
         algorithms (calibration_*, pa_type, c, error_sensitive, averaging, variance, gamma)
         Accepted and without effect: they steer CRFsuite's search, not its optimum.
 
@@ -120,6 +125,7 @@ class CRF(SequenceEstimator):
         *,
         tol: float = 1e-4,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.min_freq = min_freq
@@ -151,6 +157,7 @@ class CRF(SequenceEstimator):
         self.trainer_cls = trainer_cls
         self.tol = tol
         self.n_jobs = n_jobs
+        self.callback = callback
 
     def fit(
         self,
@@ -180,12 +187,14 @@ class CRF(SequenceEstimator):
         penalty = self._penalty(problem)
         result = solve(
             problem, penalty, tol=check_tol(self.tol), max_passes=self.max_iterations,
-            threads=n_threads(self.n_jobs), callback=combined_callback(None, self.verbose),
+            threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
+            settle=100.0 * (self.delta or 1e-5) / (self.period or 10),
         )  # fmt: skip
         self.__dict__.pop("_weights", None)
         self.result_, self.n_sentences_ = result, len(sentences)
         self.model_ = build_model(problem, penalty.bind(problem), result, self.classes_)
-        if self.max_iterations is None:
+        # SETTLED is where CRFsuite stops too, by the same delta and period.
+        if self.max_iterations is None and result.status is not Status.SETTLED:
             warn_unless_converged(result, "max_iterations")
         if X_dev is not None and y_dev is not None:
             self.dev_score_ = self.score(X_dev, y_dev)

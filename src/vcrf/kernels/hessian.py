@@ -14,8 +14,8 @@ import numpy as np
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
-# A past feature is dropped when its covariances are below this: they only steer Newton's direction.
-_FORGOTTEN = 1e-4
+# A past feature is dropped when its covariances are below this share of their largest so far.
+_FORGOTTEN = 1e-3
 
 
 class Firing(NamedTuple):
@@ -83,20 +83,22 @@ def _propagate(cov: Floats, conditional: Floats, n: int, out: Floats) -> None:
 
 
 @kernel
-def _forget(cov: Floats, slots: Ints, slot_of: Ints, n_fixed: int, n: int) -> int:
+def _forget(cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n_fixed: int, n: int) -> int:
     """Drop slots whose covariances have died out; returns the new number of slots."""
     j = n_fixed
     while j < n:
         largest = 0.0
         for b in range(cov.shape[0]):
             largest = max(largest, abs(cov[b, j]))
-        if largest >= _FORGOTTEN:
+        peak[j] = max(peak[j], largest)
+        if largest > _FORGOTTEN * peak[j]:
             j += 1
             continue
         slot_of[slots[j]] = -1
         n -= 1
         if j < n:
             slots[j] = slots[n]
+            peak[j] = peak[n]
             slot_of[slots[j]] = j
             for b in range(cov.shape[0]):
                 cov[b, j] = cov[b, n]
@@ -148,7 +150,7 @@ def covariance_half(
     n_tables = len(firing.table_code)
     index, code, value = np.empty(max_current, np.int64), np.empty(max_current, np.int64), np.empty(max_current)
     slots, slot_of = np.empty(max_slots, np.int64), np.full(out.shape[0], -1, np.int64)
-    cov, moved = np.zeros((n_labels, max_slots)), np.zeros((n_labels, max_slots))
+    cov, moved, peak = np.zeros((n_labels, max_slots)), np.zeros((n_labels, max_slots)), np.zeros(max_slots)
     pair, conditional = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
     for j in range(n_tables):
         slots[j] = firing.table_index[j]
@@ -177,8 +179,8 @@ def covariance_half(
                     value[n_now + x] = 1.0
                 n_now += n_tables
             _same_token(index, code, value, n_now, p, pair, weight, part, n_parts, out)
-            n = _remember(index, code, value, n_now, p, pair, cov, slots, slot_of, n)
-            n = _forget(cov, slots, slot_of, n_tables, n)
+            n = _remember(index, code, value, n_now, p, pair, cov, peak, slots, slot_of, n)
+            n = _forget(cov, peak, slots, slot_of, n_tables, n)
         for j in range(n_tables, n):
             slot_of[slots[j]] = -1
 
@@ -213,7 +215,7 @@ def _past_with_pairs(firing: Firing, index: Ints, code: Ints, value: Floats, n_n
 
 
 @kernel
-def _remember(index: Ints, code: Ints, value: Floats, n_now: int, prob: Floats, pair: Floats, cov: Floats, slots: Ints, slot_of: Ints, n: int) -> int:
+def _remember(index: Ints, code: Ints, value: Floats, n_now: int, prob: Floats, pair: Floats, cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n: int) -> int:
     """cov[:, j] += covariance of this token's features with its label; new features get a slot."""
     n_labels = len(prob)
     for x in range(n_now):
@@ -221,6 +223,7 @@ def _remember(index: Ints, code: Ints, value: Floats, n_now: int, prob: Floats, 
         if j < 0:
             j = n
             slots[j] = index[x]
+            peak[j] = 0.0
             slot_of[index[x]] = j
             for b in range(n_labels):
                 cov[b, j] = 0.0

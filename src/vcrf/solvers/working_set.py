@@ -28,6 +28,8 @@ from vcrf.types import Bools, Floats, Ints
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
 _MEMORY = 30
+# Relative violation below which Newton steps are tried.
+_NEWTON_BELOW = 0.5
 # Longer lexical patterns that one scan may add, in entries (feature, token) per token.
 _ENTRIES_PER_TOKEN = 4
 _MAX_PASSES = 20_000
@@ -44,6 +46,7 @@ def solve(
     start: SolverResult | None = None,
     callback: Callback | None = None,
     screen: bool = True,
+    settle: float | None = None,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
 
@@ -58,8 +61,11 @@ def solve(
     start : warm start, for instance the result at neighbouring strengths
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
+    settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
+        decrease the objective by less than this share (None: tol / 100)
     """
-    return _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen).run(start)
+    settle = 0.01 * tol if settle is None else settle
+    return _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle).run(start)
 
 
 def solve_path(
@@ -114,8 +120,9 @@ class _Run:
         threads: int,
         callback: Callback | None,
         screen: bool,
+        settle: float,
     ) -> None:
-        self.problem, self.penalty, self.tol, self.callback = problem, penalty, tol, callback
+        self.problem, self.penalty, self.tol, self.callback, self.settle = problem, penalty, tol, callback, settle
         self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
         self.is_certifiable = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
         self.max_passes = max_passes or (_MAX_PASSES if self.is_certifiable else 200)
@@ -124,7 +131,8 @@ class _Run:
         self.surrogate = CrfSurrogate(problem, keep, costs, threads)
         self.memory = LbfgsMemory(_MEMORY)
         self.on_face = False
-        self.newton_below = 2.0  # violation below which Newton steps are tried
+        self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
+        self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
         self.lower_bound = 0.0
         self.violation = np.inf
         self.history: list[IterationRecord] = []
@@ -143,28 +151,43 @@ class _Run:
         state = self._first_state(start)
         status = Status.CONVERGED
         try:
-            target, n_steps = 0.1, 30
+            target, n_steps, n_idle = 0.1, 30, 0
             while True:
-                state = self._scan(state)
+                state, scan = self._certify(state)
                 self._report(state, "scan")
                 if self._gap(state) <= self.tol * state.objective:
                     break
+                state = self._next_working_set(state, scan)
                 before = state.objective
                 if self._is_near(state):
                     state = self._newton(state, 0.5 * self.tol)
                 else:
                     state = self._minimise(state, max(target, 0.5 * self.tol), n_steps)
-                if target <= self.tol and before - state.objective <= 1e-15 * before:
+                self._check_settled(state)
+                n_idle = n_idle + 1 if before - state.objective <= 1e-15 * before else 0
+                if n_idle > 5:
                     raise _Interrupted(Status.STALLED)
                 target, n_steps = 0.5 * target, min(int(1.3 * n_steps), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
             status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
-            state = self._scan(self._best if self._best.objective <= state.objective else state)
+            state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self._gap(state) <= self.tol * state.objective:
                 status = Status.CONVERGED
         finally:
             self.surrogate.workers.close()
         return self._result(state, status)
+
+    def _check_settled(self, state: _State) -> None:
+        """Stop where only Newton steps could go on, and they cannot be had."""
+        n_passes, objective = self.surrogate.n_passes, state.objective
+        n_free = np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        if can_model(self.surrogate, n_free) or not self.on_face:
+            self.mark = n_passes, objective
+        elif n_passes >= self.mark[0] + 100:
+            decrease = (self.mark[1] - objective) / objective * 100.0 / (n_passes - self.mark[0])
+            if decrease < self.settle:
+                raise _Interrupted(Status.SETTLED)
+            self.mark = n_passes, objective
 
     def _first_state(self, start: SolverResult | None) -> _State:
         if self.penalty.is_smooth_part and np.any(self.penalty.penalty.l1 == 0.0):
@@ -221,8 +244,8 @@ class _Run:
             self._best = new
         return new
 
-    def _scan(self, state: _State) -> _State:
-        """Certify the state against all candidates and move to the working set that the scan suggests."""
+    def _certify(self, state: _State) -> tuple[_State, Scan]:
+        """Value, gradient and lower bound from a scan of all candidates."""
         value, scan = self.surrogate.scan(state.active, state.w, self.limits)
         g_value = self.surrogate.gradient_of_last_pass(state.active)
         found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
@@ -231,11 +254,15 @@ class _Run:
         state = _State(
             state.active, state.groups, state.thresholds, state.w, value, value + extra, g_value, g_value + g_extra
         )
+        self._best = state
+        return state, scan
+
+    def _next_working_set(self, state: _State, scan: Scan) -> _State:
+        """Add the violators, drop the idle."""
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
         new = self._most_violated(state, scan)
         if len(new) or np.count_nonzero(idle) > 0.3 * len(idle):
-            state = self._change_working_set(state, ~idle, new)
-        self._best = state
+            return self._change_working_set(state, ~idle, new)
         return state
 
     def _most_violated(self, state: _State, scan: Scan) -> Ints:
@@ -303,7 +330,10 @@ class _Run:
     def _is_near(self, state: _State) -> bool:
         """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
         n_free = np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0))
-        return self.on_face and self.violation < self.newton_below and can_model(self.surrogate, n_free)
+        if self.n_rest > 0:
+            self.n_rest -= 1
+            return False
+        return self.on_face and self.violation < _NEWTON_BELOW and can_model(self.surrogate, n_free)
 
     def _newton(self, state: _State, target: float) -> _State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
@@ -311,17 +341,17 @@ class _Run:
         for _ in range(8):
             if self._gap_on_working_set(state) <= enough:
                 break
-            new = self._newton_step(state)
-            if new is None:
-                # Too far away: more quasi-Newton steps before the next attempt.
-                self.newton_below *= 0.2
-                break
-            state = new
+            new, step = self._newton_step(state)
+            state = state if new is None else new
             self._report(state, "newton")
+            if step < 0.2:
+                # Too far away: more quasi-Newton steps before the next attempt.
+                self.n_rest = 2
+                break
         self.memory.clear()
         return state
 
-    def _newton_step(self, state: _State) -> _State | None:
+    def _newton_step(self, state: _State) -> tuple[_State | None, float]:
         from threadpoolctl import threadpool_limits
 
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.98 * state.thresholds))
@@ -336,15 +366,23 @@ class _Run:
             d[chosen] = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(chosen), 1))
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
         step = 1.0
-        while step > 0.1:
+        while step > 1e-3:
             new = self._evaluate(state, state.w + step * d)
             if new.objective <= state.objective + 0.1 * step * predicted + 1e-15 * state.objective:
-                return new
+                return new, step
             step *= 0.5
-        return None
+        return None, step
 
     def _step(self, state: _State) -> tuple[_State | None, int]:
-        """One quasi-Newton step with backtracking on the projected arc; None if nothing decreases."""
+        """One quasi-Newton step; steepest descent if its direction leads nowhere; None if nothing decreases."""
+        new, trials = self._search(state)
+        if new is None and len(self.memory):
+            self.memory.clear()
+            new, trials = self._search(state)
+        return new, trials
+
+    def _search(self, state: _State) -> tuple[_State | None, int]:
+        """Backtracking on the arc projected on the orthant."""
         pseudo = state.pseudo
         free = (state.w != 0.0) | (pseudo != 0.0)
         d = self.memory.direction(pseudo, free if self.on_face else None)

@@ -1,0 +1,162 @@
+"""The quadratic model with an l1 part: coordinate descent and Newton directions against a general solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from enumeration import Enumeration
+from small_problems import active_sets, cases
+from vcrf.families import intern_sentences, paper_families
+from vcrf.kernels.hessian import l1_quadratic
+from vcrf.problem import build_problem
+from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction
+from vcrf.surrogates.crf import CrfSurrogate
+
+many = settings(max_examples=60)
+
+
+@st.composite
+def quadratics(draw, singular=None):
+    """A positive semidefinite matrix of 1 to 8 rows, g, w and c >= 0 for which the model is bounded below."""
+    n = draw(st.integers(1, 8))
+    singular = draw(st.booleans()) if singular is None else singular
+    rank = draw(st.integers(0, n - 1)) if singular else n
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    factor = rng.normal(size=(rank, n)) * draw(st.sampled_from([0.1, 1.0, 3.0]))
+    if singular and rank and draw(st.booleans()):
+        factor[:, 0] = factor[:, n - 1]  # two features that repeat each other
+    matrix = factor.T @ factor
+    if not singular:
+        matrix[np.diag_indices(n)] += 0.05 * matrix.diagonal().max()
+    c = draw(st.sampled_from([0.01, 0.3, 1.0])) * rng.random(n)
+    c[rng.random(n) < 0.2] = 0.0
+    # g = H v + s with |s| <= c: no direction of the kernel descends for ever.
+    g = matrix @ rng.normal(size=n) + c * rng.uniform(-0.99, 0.99, n)
+    w = np.where(rng.random(n) < 0.4, 0.0, rng.normal(size=n))
+    matrix[np.diag_indices(n)] += 1e-12 + 1e-9 * matrix.diagonal()  # as build_model does
+    return matrix, g, w, c
+
+
+def model_value(matrix, g, w, c, d):
+    """g.d + d.Hd/2 + sum c|w + d|."""
+    return float(g @ d + 0.5 * d @ matrix @ d + c @ np.abs(w + d))
+
+
+def least_value(matrix, g, w, c):
+    """Least value of the model: L-BFGS-B on w + d = p - q with p, q >= 0, from w and from 0."""
+    n = len(g)
+
+    def objective(z):
+        d = z[:n] - z[n:] - w
+        slope = g + matrix @ d
+        return g @ d + 0.5 * d @ matrix @ d + c @ (z[:n] + z[n:]), np.concatenate([slope + c, c - slope])
+
+    options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 500, "maxfun": 1_000}
+    values = []
+    for start in (w, np.zeros(n)):
+        z = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
+        found = minimize(objective, z, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * (2 * n), options=options)
+        values.append(model_value(matrix, g, w, c, found.x[:n] - found.x[n:] - w))
+    return min(values)
+
+
+@many
+@given(quadratics(singular=False))
+def test_newton_direction_minimises_the_model(quadratic):
+    """Weights at zero and away from it, free and penalised ones."""
+    matrix, g, w, c = quadratic
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20)
+    expected = least_value(matrix, g, w, c)
+    assert model_value(matrix, g, w, c, d) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@many
+@given(quadratics(singular=True))
+def test_newton_direction_on_a_flat_model(quadratic):
+    """A singular matrix (features that repeat each other): nearly all of the possible decrease, and finite steps."""
+    matrix, g, w, c = quadratic
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20)
+    assert np.all(np.isfinite(d))
+    start, best = model_value(matrix, g, w, c, np.zeros(len(g))), least_value(matrix, g, w, c)
+    assert model_value(matrix, g, w, c, d) - best <= 0.02 * (start - best) + 1e-9 * (1.0 + abs(best))
+
+
+@many
+@given(quadratics(singular=False))
+def test_newton_direction_satisfies_the_optimality_conditions(quadratic):
+    """Slope -c sign at weights that are not zero, within c at zero."""
+    matrix, g, w, c = quadratic
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-24)
+    slope, u = g + matrix @ d, w + d
+    scale = 1e-5 * (1.0 + np.abs(g).max())
+    assert np.all(np.abs((slope + c * np.sign(u))[u != 0.0]) <= scale)
+    assert np.all(np.abs(slope[u == 0.0]) <= c[u == 0.0] + scale)
+
+
+@many
+@given(quadratics())
+def test_coordinate_descent_keeps_the_product_and_descends(quadratic):
+    """`product` stays H d, and every call lowers the model; the number of sweeps is within the limit."""
+    matrix, g, w, c = quadratic
+    d, product = np.zeros(len(g)), np.zeros(len(g))
+    last = model_value(matrix, g, w, c, d)
+    for _ in range(4):
+        n_sweeps = l1_quadratic(matrix, g, w, c, 1e-20, 3, d, product)
+        assert 1 <= n_sweeps <= 3
+        np.testing.assert_allclose(product, matrix @ d, atol=1e-9 * (1.0 + np.abs(product).max()))
+        value = model_value(matrix, g, w, c, d)
+        assert value <= last + 1e-12 * (1.0 + abs(last))
+        last = value
+
+
+@many
+@given(quadratics(singular=False))
+def test_coordinate_descent_that_stops_early_is_done(quadratic):
+    """Fewer sweeps than allowed means that a full sweep moved nothing by more than the tolerance."""
+    matrix, g, w, c = quadratic
+    d, product = np.zeros(len(g)), np.zeros(len(g))
+    n_sweeps = l1_quadratic(matrix, g, w, c, 1e-22, 100_000, d, product)
+    if n_sweeps < 100_000:
+        expected = least_value(matrix, g, w, c)
+        assert model_value(matrix, g, w, c, d) <= expected + 1e-8 * (1.0 + abs(expected))
+
+
+def test_one_weight_by_hand():
+    """H = 2 and g = -3: a step, no step, a step that stops at zero and one that crosses it."""
+    model = QuadraticModel(np.arange(1), np.array([[2.0]]))
+
+    def direction(w, c):
+        return newton_direction(model, np.array([-3.0]), np.array([w]), np.array([c]), 0.0)[0]
+
+    assert direction(0.0, 1.0) == pytest.approx(1.0)  # -3 + 2d + 1 = 0
+    assert direction(0.0, 4.0) == 0.0
+    assert direction(-1.0, 2.0) == pytest.approx(1.0)  # stops at zero: slope there is -3 + 2 = -1 within 2
+    assert direction(-1.0, 0.5) == pytest.approx(1.25)  # crosses zero: -3 + 2d + 0.5 = 0
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_model_is_the_covariance_plus_the_penalty(data):
+    """build_model adds the penalty's curvature on the diagonal of the Hessian of the chosen features."""
+    case = data.draw(cases(max_tags=2, max_length=4))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=12))
+    chosen = np.arange(0, len(features), 2)
+    extra = np.linspace(0.0, 1.0, len(chosen))
+    surrogate = case.surrogate()
+    model = build_model(surrogate, surrogate.compile(numbers), w, chosen, extra)
+    expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)] + np.diag(extra)
+    np.testing.assert_allclose(model.hessian, expected, atol=5e-3)
+    np.testing.assert_array_equal(model.chosen, chosen)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(0, False), (1, True), (4_000, True), (4_001, False)])
+def test_can_model_limits_the_size_and_the_order(n, expected):
+    """The Hessian is dense and for chains of order 2: no weights, too many or longer patterns have none."""
+    for tags in (1, 2, 3):
+        problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
+        surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(1))
+        assert can_model(surrogate, n) == (expected and tags <= 2)
