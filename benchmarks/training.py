@@ -44,7 +44,9 @@ def compare(name: str, c1: float, states: str, jobs: int) -> None:
     theirs = peers.train_crfsuite(X, labels, X_test=X_test, **options)
     crf, seconds, record = ours(X, labels, options | {"n_jobs": jobs}, theirs.objective)
     total = theirs.seconds + theirs.append_seconds
-    same = sum(a == b for p, q in zip(theirs.predictions, crf.predict(X_test), strict=True) for a, b in zip(p, q, strict=True))
+    same = sum(
+        a == b for p, q in zip(theirs.predictions, crf.predict(X_test), strict=True) for a, b in zip(p, q, strict=True)
+    )
     n_test = sum(map(len, test_labels))
     print(
         f"{name:8s} {states:8s}  CRFsuite {total:7.1f} s ({len(theirs.iterations)} iterations, objective "

@@ -29,7 +29,14 @@ def sample(share: float, seed: int) -> tuple[list[list[str]], list[list[str]]]:
 
 def train(X: list[list[str]], y: list[list[str]], complexity: float, base: float, tol: float, jobs: int) -> VCRF:
     tagger = VCRF(
-        families="paper", words=3, tags=2, affix=3, complexity_strength=complexity, base_strength=base, tol=tol, n_jobs=jobs
+        families="paper",
+        words=3,
+        tags=2,
+        affix=3,
+        complexity_strength=complexity,
+        base_strength=base,
+        tol=tol,
+        n_jobs=jobs,
     )
     return tagger.fit(X, y)
 
@@ -46,7 +53,9 @@ def main() -> None:
     began = time.perf_counter()
     train(X[:60], y[:60], 1e-2, 1e-2, 1e-2, options.jobs)
     print(f"{len(X)} sentences, {sum(map(len, X))} tokens; compiling took {time.perf_counter() - began:.1f} s")
-    print("complexity  base    seconds  solving  relative gap  candidates     columns  kept     active  passes  peak MB")
+    print(
+        "complexity  base    seconds  solving  relative gap  candidates     columns  kept     active  passes  peak MB"
+    )
     for complexity in options.complexity:
         for base in options.base:
             began = time.perf_counter()
@@ -55,7 +64,8 @@ def main() -> None:
             print(
                 f"{complexity:<10g}  {base:<6g}  {time.perf_counter() - began:7.1f}  {result.seconds:7.1f}  "
                 f"{result.relative_gap:12.2e}  {tagger.n_candidates_:<13,d}  {tagger.n_columns_:<7d}  "
-                f"{result.n_kept_columns:<7d}  {tagger.n_active_:<6d}  {result.n_passes:<6d}  {peak_bytes() / 1e6:7.0f}",
+                f"{result.n_kept_columns:<7d}  {tagger.n_active_:<6d}  {result.n_passes:<6d}  "
+                f"{peak_bytes() / 1e6:7.0f}",
                 flush=True,
             )
 

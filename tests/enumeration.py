@@ -192,13 +192,23 @@ class Enumeration:
     def minimum(self, l1, l2):
         """Return the least value + l1 . |w| + l2 . w^2 / 2 and its w: L-BFGS-B on w = p - q with p, q >= 0."""
         n = len(self.features)
+        sizes = [len(counts) for counts in self.counts]
+        first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        of = np.repeat(np.arange(len(sizes)), sizes)
+        deltas = np.concatenate([c - c[gold] for c, gold in zip(self.counts, self.gold, strict=True)])
+        losses = np.concatenate(self.losses)
 
         def objective(z):
             w = z[:n] - z[n:]
-            g = self.gradient(w) + l2 * w
-            return self.value(w) + l1 @ (z[:n] + z[n:]) + 0.5 * l2 @ w**2, np.concatenate([g + l1, l1 - g])
+            scores = deltas @ w + losses
+            peaks = np.maximum.reduceat(scores, first)
+            mass = np.exp(scores - peaks[of])
+            totals = np.add.reduceat(mass, first)
+            g = (self.weights[of] * mass / totals[of]) @ deltas + l2 * w
+            value = self.weights @ (peaks + np.log(totals)) + l1 @ (z[:n] + z[n:]) + 0.5 * l2 @ w**2
+            return value, np.concatenate([g + l1, l1 - g])
 
-        options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 20_000, "maxfun": 20_000, "maxcor": 30}
+        options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 2_000, "maxfun": 2_000, "maxcor": 30}
         z = np.zeros(2 * n)
         if n:
             # Restarts with a fresh memory: one run may stop short.

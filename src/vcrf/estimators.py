@@ -338,9 +338,7 @@ class VCRF(SequenceEstimator):
             _check_no_limits(given, "a list of families")
             return list(self.families)
         if self.families not in ("default", "paper"):
-            raise InputError(
-                f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
-            )
+            raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
         for name, limit in given.items():
             least = 1 if name == "tags" else 0
             if not isinstance(limit, Integral) or limit < least:
@@ -360,8 +358,7 @@ class VCRF(SequenceEstimator):
         if isinstance(self.complexities, str):
             if self.complexities != "paper":
                 raise InputError(
-                    "complexities must be 'paper' or a mapping from family name to number, "
-                    f"got {self.complexities!r}."
+                    f"complexities must be 'paper' or a mapping from family name to number, got {self.complexities!r}."
                 )
             return paper_complexities(families, text, len(self.classes_))
         names = {family.name for family in families}

@@ -409,9 +409,7 @@ def _split(problem: Problem, penalty: BoundPenalty, result: SolverResult) -> _En
     sources = source_of[member]
     order = np.argsort(sources, kind="stable")
     feature = feature[order]
-    return _Entries(
-        sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order]
-    )
+    return _Entries(sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order])
 
 
 def _source_rows(problem: Problem, source: int, entries: _Entries) -> _SourceRows:

@@ -52,7 +52,7 @@ class Problem:
     @property
     def order(self) -> int:
         """Longest tag pattern of any family."""
-        return self.family_of.shape[1] - 1
+        return int(self.family_of.shape[1]) - 1
 
     @property
     def sent_ptr(self) -> Ints:
@@ -133,7 +133,7 @@ class Problem:
 
     def _count_all(self, k: int) -> int:
         attributes = self.columns.n_attributes[self.family_of[:, k] >= 0]
-        return int(attributes.sum()) * self.n_labels**k
+        return int(attributes.sum()) * int(self.n_labels**k)
 
     def _count_observed(self, k: int) -> int:
         """Each observed pair of a column counts once for every member that has patterns of this length."""
@@ -174,7 +174,7 @@ class Problem:
 
     def join_features(self, column: UInts32, k: int, code: UInts32) -> Ints:
         """Feature numbers of patterns of one length."""
-        return column.astype(np.int64) * self.stride + self.offsets[k] + code.astype(np.int64)
+        return np.asarray(column.astype(np.int64) * self.stride + self.offsets[k] + code.astype(np.int64))
 
 
 def build_problem(

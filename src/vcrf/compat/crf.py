@@ -298,9 +298,7 @@ def _check_supported(crf: CRF) -> None:
             "Use algorithm='lbfgs'; c1 > 0 gives sparse weights."
         )
     if crf.min_freq:
-        raise InputError(
-            f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features."
-        )
+        raise InputError(f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features.")
     if crf.model_filename is not None:
         raise InputError("model_filename is not offered: no CRFsuite file is written. Pickle the CRF.")
     if crf.trainer_cls is not None:

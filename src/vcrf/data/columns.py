@@ -95,9 +95,7 @@ def _column(index: int, n_columns: int, name: str, role: str) -> int:
     return index % n_columns
 
 
-def _check_fields(
-    numbered: list[tuple[int, list[str]]], n_columns: int, needed: tuple[int, int], name: str
-) -> None:
+def _check_fields(numbered: list[tuple[int, list[str]]], n_columns: int, needed: tuple[int, int], name: str) -> None:
     for number, row in numbered:
         if len(row) != n_columns:
             raise InputError(

@@ -115,13 +115,11 @@ def _raise_missing(block: Block, name: str, form: int, tag: int) -> None:
             continue
         if not fields[form]:
             raise InputError(
-                f"{name}:{number}: expected a token in {FIELDS[form]}, got an empty field. "
-                "Fill it in, or write '_'."
+                f"{name}:{number}: expected a token in {FIELDS[form]}, got an empty field. Fill it in, or write '_'."
             )
         if fields[tag] in ("", "_"):
             raise InputError(
-                f"{name}:{number}: expected a label in {FIELDS[tag]}, got {fields[tag]!r}. "
-                f"{_other_tag(fields, tag)}"
+                f"{name}:{number}: expected a label in {FIELDS[tag]}, got {fields[tag]!r}. {_other_tag(fields, tag)}"
             )
 
 
@@ -130,7 +128,4 @@ def _other_tag(fields: list[str], tag: int) -> str:
     for other, index in TAG_FIELDS.items():
         if index != tag and fields[index] not in ("", "_"):
             return f"{FIELDS[index]} has {fields[index]!r} here: pass tag={other!r}, or fill in the label."
-    return (
-        "Neither UPOS nor XPOS has one here: fill in the label, "
-        "or pass as tag the number of another field (0 to 9)."
-    )
+    return "Neither UPOS nor XPOS has one here: fill in the label, or pass as tag the number of another field (0 to 9)."

@@ -144,9 +144,7 @@ def _invent_suffixes(rng: np.random.Generator, n_suffixes: int) -> list[str]:
     return list(suffixes)
 
 
-def _share_out(
-    rng: np.random.Generator, words: list[str], n_groups: int, ambiguity: float
-) -> list[list[str]]:
+def _share_out(rng: np.random.Generator, words: list[str], n_groups: int, ambiguity: float) -> list[list[str]]:
     """Give each word to one label, some to a second; group g gets a share proportional to 1 / (g + 2).
 
     The lists are shuffled: their order is the frequency rank, which should not go with the second label.

@@ -98,9 +98,7 @@ def _is_conllu(name: str, sample: str) -> bool:
     return stem.lower().endswith(".conllu") or looks_like_conllu(sample)
 
 
-def _conllu(
-    text: Text, tag: str | int, split: str | Collection[str] | None, form: int | None
-) -> Iterator[Sentence]:
+def _conllu(text: Text, tag: str | int, split: str | Collection[str] | None, form: int | None) -> Iterator[Sentence]:
     tag_field = _conllu_field(TAG_FIELDS.get(tag, tag) if isinstance(tag, str) else tag, "tag")
     form_field = _conllu_field(FORM_FIELD if form is None else form, "form")
     blocks = split_blocks(text.content)

@@ -175,9 +175,7 @@ class SyntheticLanguage:
         """
         likelihood = self._likelihood(tokens)
         if len(labels) != len(tokens):
-            raise InputError(
-                f"log_prob expects one label a token, got {len(tokens)} tokens and {len(labels)} labels."
-            )
+            raise InputError(f"log_prob expects one label a token, got {len(tokens)} tokens and {len(labels)} labels.")
         ids = [self._label_id(label) for label in labels]
         padded = [self.n_labels] * self.order + ids
         steps = [self.transitions[tuple(padded[t : t + self.order + 1])] for t in range(len(ids))]
@@ -342,8 +340,7 @@ def _check_language(language: SyntheticLanguage) -> None:
         _check_at_least(name, getattr(language, name), least)
     if len(language.strengths) < 2:
         raise InputError(
-            f"strengths={language.strengths!r}: expected at least two numbers, "
-            "for zero and one earlier label."
+            f"strengths={language.strengths!r}: expected at least two numbers, for zero and one earlier label."
         )
     if not 0 <= language.ambiguity <= 1:
         raise InputError(f"ambiguity={language.ambiguity!r}: expected a probability from 0 to 1.")

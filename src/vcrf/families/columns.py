@@ -89,7 +89,9 @@ class _Builder:
         bits = np.zeros(0, np.uint64) if found.values is None else found.values.view(np.uint64)
         hashing.signatures(found.positions, bits, ids, sig, count)
         if not self.merge:
-            sig[:, 0] += np.uint64(0x9E3779B97F4A7C15) * np.arange(self.n_columns + 1, self.n_columns + n + 1, dtype=np.uint64)
+            sig[:, 0] += np.uint64(0x9E3779B97F4A7C15) * np.arange(
+                self.n_columns + 1, self.n_columns + n + 1, dtype=np.uint64
+            )
         elif not found.is_single:
             _keep_apart(sig)
         self._reserve(n)

@@ -58,9 +58,7 @@ class AttributeText(Text):
             of_source = self.sources[self.attributes]
             order = np.argsort(of_source, kind="stable")
             ends = np.searchsorted(of_source[order], np.arange(len(self.source_names) + 1))
-            self._by_source = {
-                name: order[ends[i] : ends[i + 1]] for i, name in enumerate(self.source_names)
-            }
+            self._by_source = {name: order[ends[i] : ends[i + 1]] for i, name in enumerate(self.source_names)}
         return self._by_source.get(source_name, np.zeros(0, np.int64))
 
 
@@ -71,7 +69,7 @@ class NamedFeature:
     name: str
 
     def read(self, text: Text) -> Occurrences:
-        assert isinstance(text, AttributeText), "named features are read off given attributes only"
+        text = _given(text)
         which = text.occurrences_of(self.name)
         positions, values = text.positions[which], text.values[which]
         is_single = len(positions) < 2 or bool(np.all(positions[1:] != positions[:-1]))
@@ -84,15 +82,21 @@ class NamedFeature:
         )  # fmt: skip
 
     def log_cardinality(self, text: Text) -> float:
-        assert isinstance(text, AttributeText)
+        text = _given(text)
         which = text.occurrences_of(self.name)
         return float(np.log(max(len(np.unique(text.attributes[which])), 1)))
 
     def describe(self, text: Text, position: int) -> str:
-        assert isinstance(text, AttributeText)
+        text = _given(text)
         which = text.occurrences_of(self.name)
         at = which[np.searchsorted(text.positions[which], position)]
-        return text.names[text.attributes[at]]
+        return str(text.names[text.attributes[at]])
+
+
+def _given(text: Text) -> AttributeText:
+    if not isinstance(text, AttributeText):
+        raise InputError("A named feature is read off given attributes: pass feature dicts as X, not tokens.")
+    return text
 
 
 def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:

@@ -68,9 +68,7 @@ def partitions(text: Text, sources: Sequence[Source]) -> list[UInts32]:
     return [ids for ids, _ in reversed(_drop_functions(kept, text.n_tokens))]
 
 
-def group_columns(
-    columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n_tokens: int
-) -> list[KeyGroup]:
+def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n_tokens: int) -> list[KeyGroup]:
     """Put each kept column into the coarsest partition that represents it; the rest into single positions."""
     from vcrf.kernels import hashing
 
@@ -106,7 +104,12 @@ def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) ->
     renumber[used] = np.arange(1, int(used.sum()) + 1, dtype=np.uint32)
     pos_key = renumber[pos_key]
     return KeyGroup(
-        pos_key, *_positions_of_keys(pos_key), chosen.astype(np.uint32), col_ptr, renumber[keys[:n]], np.zeros(0)
+        pos_key,
+        *_positions_of_keys(pos_key),
+        chosen.astype(np.uint32),
+        col_ptr,
+        renumber[keys[:n]],
+        np.zeros(0),
     )
 
 
@@ -115,9 +118,7 @@ def _single_positions(columns: ColumnTable, chosen: Ints, n_tokens: int) -> KeyG
     used = np.unique(positions)
     pos_key = np.zeros(n_tokens, np.uint32)
     pos_key[used] = np.arange(1, len(used) + 1, dtype=np.uint32)
-    return KeyGroup(
-        pos_key, *_positions_of_keys(pos_key), chosen.astype(np.uint32), ptr, pos_key[positions], values
-    )
+    return KeyGroup(pos_key, *_positions_of_keys(pos_key), chosen.astype(np.uint32), ptr, pos_key[positions], values)
 
 
 def _positions_of_keys(pos_key: UInts32) -> tuple[Ints, UInts32]:

@@ -44,7 +44,11 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
 
     `words` limits how far neighbours reach (2), `tags` the length of tag patterns (2), `affix` affixes (4).
     """
-    reach, order, longest = (2 if words is None else words), (2 if tags is None else tags), (4 if affix is None else affix)
+    reach, order, longest = (
+        (2 if words is None else words),
+        (2 if tags is None else tags),
+        (4 if affix is None else affix),
+    )
     own = [
         Family("bias", (BIAS,)),
         Family("word", (Template(((0, "word"),)),)),
@@ -70,6 +74,4 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
 def _affix_family(length: int, offset: int) -> Family:
     where = f"[{offset:+d}]" if offset else ""
     kinds = ("suffix", "prefix") if offset == 0 else ("suffix",)
-    return Family(
-        f"affix:{length}{where}", tuple(Template(((offset, f"{kind}:{length}"),)) for kind in kinds)
-    )
+    return Family(f"affix:{length}{where}", tuple(Template(((offset, f"{kind}:{length}"),)) for kind in kinds))

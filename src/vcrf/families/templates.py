@@ -99,4 +99,3 @@ def _value(reading: str, word: str) -> str:
     if kind == "suffix":
         return word[len(word) - int(size) :]
     return WORD_FUNCTIONS[kind](word) if kind in WORD_FUNCTIONS else word
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -16,11 +16,11 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: F) -> F:
     """Compile a plain function on arrays: cached on disk, GIL released, IEEE semantics."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast(F, compiled)
 
 
 def fast_kernel(function: F) -> F:
     """Like `kernel`, and sums may be reordered (the same way on every run)."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
+    return cast(F, compiled)

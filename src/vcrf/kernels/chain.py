@@ -109,7 +109,14 @@ def dots(matrix: Floats, first: int, x: Floats, x_first: int, out: Floats, out_f
 
 @fast_kernel
 def key_scores(
-    ptr: Ints, labels: UInts32, features: UInts32, values: Floats, w: Floats, first: int, last: int, out: Floats
+    ptr: Ints,
+    labels: UInts32,
+    features: UInts32,
+    values: Floats,
+    w: Floats,
+    first: int,
+    last: int,
+    out: Floats,
 ) -> None:
     """out[row, b] = sum of w over the entries of each row; `values` is empty for indicators."""
     for row in range(first, last):
@@ -143,7 +150,15 @@ def node_scores(rows: UInts32, scores: Floats, first: int, last: int, out: Float
 
 @kernel
 def _shift_nodes(
-    node: Floats, n_labels: int, y: UInts32, t0: int, first: int, last: int, cost: float, span: Floats, shift: Floats
+    node: Floats,
+    n_labels: int,
+    y: UInts32,
+    t0: int,
+    first: int,
+    last: int,
+    cost: float,
+    span: Floats,
+    shift: Floats,
 ) -> float:
     """Add the loss to wrong labels and subtract each row's maximum; returns the score of the true labels."""
     n = np.uint64(n_labels)
@@ -190,7 +205,7 @@ def _is_hard(span: Floats, table_span: float, first: int, last: int, order: int)
 
 @kernel
 def power(base: int, exponent: int) -> int:
-    """base ** exponent for small non-negative exponents."""
+    """Base ** exponent for small non-negative exponents."""
     out = 1
     for _ in range(exponent):
         out *= base
@@ -295,7 +310,8 @@ def _correction_counts(
 @kernel
 def _true_patterns(
     sent_ptr: Ints, first: int, last: int, y: UInts32, weights: Floats, hard: UInts32, n_labels: int, order: int,
-    offsets: Ints, log: Floats, ptr: Ints, sizes: UInts32, codes: UInts32, score: Floats, counts: Floats, values: Floats,
+    offsets: Ints, log: Floats, ptr: Ints, sizes: UInts32, codes: UInts32, score: Floats, counts: Floats,
+    values: Floats,
 ) -> None:  # fmt: skip
     """Take the true sequences' longer patterns off the values (their score) and off the counts of arcs."""
     for i in range(first, last):
@@ -338,7 +354,13 @@ def _forward(
 ) -> None:  # fmt: skip
     """Normalised messages alpha[t] after each token of the block; adds the log-partitions to out.values."""
     # Fields are taken out of the tuples here: doing so in the loop would cost a reference count each time.
-    sent_ptr, order, offsets, shifts, original = sentences.ptr, tables.order, tables.offsets, tables.shift, tables.exp
+    sent_ptr, order, offsets, shifts, original = (
+        sentences.ptr,
+        tables.order,
+        tables.offsets,
+        tables.shift,
+        tables.exp,
+    )
     ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
     table, forward, backward = work.table, work.forward, work.backward
     hard, values = out.hard, out.values
@@ -354,9 +376,7 @@ def _forward(
             old = new - n_states
             has_corrections = ptr[t + 1] > ptr[t]
             if has_corrections:
-                apply_corrections(
-                    ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward
-                )
+                apply_corrections(ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward)
             n_next = n_hist
             if depth < order or order == 1:
                 n_next = n_hist * n_labels
@@ -373,9 +393,7 @@ def _forward(
                     dots(forward, h * n_labels * n_labels, column, 0, alpha, new + h * n_labels, n_labels)
             total = _normalise(alpha, new, n_next, node, (t - t0) * n_labels, n_labels)
             if has_corrections:
-                undo_corrections(
-                    ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward
-                )
+                undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
             scale[t - t0] = 1.0 / total
             log_z += math.log(total) + shift[t - t0] + shifts[depth]
             n_hist = n_next if order > 1 else 1
@@ -448,9 +466,7 @@ def _backward(
             residuals[row + y[t]] -= weights[i]
             before = here - n_states
             if has_corrections:
-                apply_corrections(
-                    ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward
-                )
+                apply_corrections(ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward)
                 _correction_residuals(
                     ptr, sizes, codes, t, y, n_labels, depth, order, base, table, alpha, before, back, here,
                     weights[i], cor_residuals,
@@ -470,9 +486,7 @@ def _backward(
                     x = alpha[before + s] if depth > 1 else 1.0
                     beta[s] = _shallow_step(n_labels, s, base, table, x * weights[i], back, here, counts)
             if has_corrections:
-                undo_corrections(
-                    ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward
-                )
+                undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
 
 
 @kernel
@@ -490,9 +504,7 @@ def _shallow_step(
 
 
 @fast_kernel
-def _outer_sums(
-    alpha: Floats, back: Floats, weights: Floats, n_labels: int, half: int, sums: Floats
-) -> None:
+def _outer_sums(alpha: Floats, back: Floats, weights: Floats, n_labels: int, half: int, sums: Floats) -> None:
     """sums[a, h, b] += sum_t weights[t] * alpha[t-1, a, h] * back[t, h, b], four tokens at a time."""
     n, k, one = np.uint64(n_labels), np.uint64(half), np.uint64(1)
     size = n * k

@@ -101,9 +101,7 @@ def best_short(table: Floats, node: Floats, best_next: Floats, n_labels: int, be
 
 
 @kernel
-def best_full(
-    full: Floats, node: Floats, best_next: Floats, n_labels: int, peak: Floats, best: Floats
-) -> None:
+def best_full(full: Floats, node: Floats, best_next: Floats, n_labels: int, peak: Floats, best: Floats) -> None:
     """best[(a, h)] = max_b full[h, b, a] + node[b] + best_next[(h, b)]; the loop over a is one of vectors."""
     n_between = len(best) // n_labels
     for h in range(n_between):
@@ -170,9 +168,7 @@ def trace(
 
 
 @kernel
-def viterbi(
-    sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: PatternScores, out: UInts32
-) -> None:
+def viterbi(sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: PatternScores, out: UInts32) -> None:
     """Best labels of every sentence, order 2 or more; of equal sequences the first by labels.
 
     ``best[t, s] = max_b arc(t, s, b) + best[t+1, s']`` from right to left, then from left to right the

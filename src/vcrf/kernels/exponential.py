@@ -18,7 +18,7 @@ _SHIFT = np.uint64(52)
 
 @kernel
 def exp_inplace(x: Floats, bits: UInts64, power: Floats) -> None:
-    """x <- exp(x) for x in [-700, 700]; `power` is a view of `bits` as float64, both scratch of x's length.
+    """X <- exp(x) for x in [-700, 700]; `power` is a view of `bits` as float64, both scratch of x's length.
 
     exp(x) = 2**n exp(r), |r| <= log(2)/2, Taylor to degree 13 (relative error below 1e-15).
     """

@@ -37,7 +37,13 @@ def fill_entries(
 
 @fast_kernel
 def key_residuals(
-    key_ptr: Ints, key_positions: UInts32, row_ptr: Ints, residuals: Floats, first: int, last: int, out: Floats
+    key_ptr: Ints,
+    key_positions: UInts32,
+    row_ptr: Ints,
+    residuals: Floats,
+    first: int,
+    last: int,
+    out: Floats,
 ) -> None:
     """out[row] = sum of the residual rows of the positions of each key that has an entry."""
     n = np.uint64(residuals.shape[1])
@@ -56,7 +62,13 @@ def key_residuals(
 
 @fast_kernel
 def _dense_gradient(
-    col_ptr: Ints, col_keys: UInts32, col_values: Floats, c: int, row_offset: int, key_residual: Floats, out: Floats
+    col_ptr: Ints,
+    col_keys: UInts32,
+    col_values: Floats,
+    c: int,
+    row_offset: int,
+    key_residual: Floats,
+    out: Floats,
 ) -> None:
     """Residuals of a column for all labels: cheaper than picking when most labels have a feature."""
     n = np.uint64(len(out))
@@ -120,7 +132,8 @@ def column_residuals(
 @kernel
 def scan_labels(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats,
-    allowed_ptr: Ints, allowed: UInts32, residuals: Floats, found_column: UInts32, found_code: UInts32, found_grad: Floats,
+    allowed_ptr: Ints, allowed: UInts32, residuals: Floats, found_column: UInts32, found_code: UInts32,
+    found_grad: Floats,
 ) -> int:  # fmt: skip
     """Single-label candidates whose |gradient| exceeds their column's limit; returns how many there are.
 
@@ -157,7 +170,14 @@ def _emit(
 
 @fast_kernel
 def _add_posterior(
-    n_labels: int, n_hist: int, half: int, alpha: Floats, weighted: Floats, table: Floats, value: float, out: Floats
+    n_labels: int,
+    n_hist: int,
+    half: int,
+    alpha: Floats,
+    weighted: Floats,
+    table: Floats,
+    value: float,
+    out: Floats,
 ) -> None:
     """out[s, b] += value * alpha[s] * table[s, b] * weighted[next(s, b)]."""
     for first in range(0, n_hist, half):
@@ -219,7 +239,18 @@ def scan_patterns(
             has_corrections = cor_ptr[t + 1] > cor_ptr[t]
             if has_corrections:
                 apply_corrections(
-                    cor_ptr, cor_sizes, cor_codes, factor, t, n_labels, depth, order, base, table, forward, backward
+                    cor_ptr,
+                    cor_sizes,
+                    cor_codes,
+                    factor,
+                    t,
+                    n_labels,
+                    depth,
+                    order,
+                    base,
+                    table,
+                    forward,
+                    backward,
                 )
             _add_posterior(
                 n_labels, n_hist, half, alpha[t - 1] if depth > 1 else one, back[t],
@@ -227,7 +258,18 @@ def scan_patterns(
             )  # fmt: skip
             if has_corrections:
                 undo_corrections(
-                    cor_ptr, cor_sizes, cor_codes, t, n_labels, depth, order, base, original, table, forward, backward
+                    cor_ptr,
+                    cor_sizes,
+                    cor_codes,
+                    t,
+                    n_labels,
+                    depth,
+                    order,
+                    base,
+                    original,
+                    table,
+                    forward,
+                    backward,
                 )
         _fold(n_labels, order, offsets, buffer)
         first = offsets[size]
@@ -238,7 +280,7 @@ def scan_patterns(
 
 @kernel
 def observed_codes(ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size: int, n_labels: int, out: Ints) -> int:
-    """column * n_labels**size + code of the true pattern at each occurrence (repeats included)."""
+    """Column * n_labels**size + code of the true pattern at each occurrence (repeats included)."""
     n = 0
     width = n_labels**size
     for c in range(len(ptr) - 1):
@@ -264,7 +306,12 @@ def count_corrections(ptr: Ints, positions: UInts32, columns: UInts32, counts: I
 
 @kernel
 def fill_corrections(
-    ptr: Ints, positions: UInts32, columns: UInts32, at: Ints, entry_feature: UInts32, entry_of_feature: UInts32
+    ptr: Ints,
+    positions: UInts32,
+    columns: UInts32,
+    at: Ints,
+    entry_feature: UInts32,
+    entry_of_feature: UInts32,
 ) -> None:
     """Position-major list of features, and for each feature (feature-major) the numbers of its entries."""
     n = 0

@@ -195,7 +195,13 @@ def representable(
 
 @kernel
 def distinct_keys(
-    col_ptr: Ints, col_pos: UInts32, pos_key: UInts32, seen: UInts32, which: UInts32, key_ptr: Ints, keys: UInts32
+    col_ptr: Ints,
+    col_pos: UInts32,
+    pos_key: UInts32,
+    seen: UInts32,
+    which: UInts32,
+    key_ptr: Ints,
+    keys: UInts32,
 ) -> int:
     """List the distinct keys of each column in `which` (for a group that represents them)."""
     n = 0

@@ -106,7 +106,17 @@ def _forget(cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n_fixed: int,
 
 
 @kernel
-def _pair_probabilities(t: int, first: int, alpha: Floats, back: Floats, table: Floats, cor_ptr: Ints, cor_size: UInts32, cor_code: UInts32, factor: Floats, out: Floats) -> None:
+def _pair_probabilities(
+    t: int,
+    alpha: Floats,
+    back: Floats,
+    table: Floats,
+    cor_ptr: Ints,
+    cor_size: UInts32,
+    cor_code: UInts32,
+    factor: Floats,
+    out: Floats,
+) -> None:
     """out[a, b] = P(y_{t-1} = a, y_t = b) from the messages."""
     n_labels = out.shape[0]
     for a in range(n_labels):
@@ -118,7 +128,18 @@ def _pair_probabilities(t: int, first: int, alpha: Floats, back: Floats, table: 
 
 
 @kernel
-def _same_token(index: Ints, code: Ints, value: Floats, n: int, prob: Floats, pair: Floats, weight: float, part: int, n_parts: int, out: Floats) -> None:
+def _same_token(
+    index: Ints,
+    code: Ints,
+    value: Floats,
+    n: int,
+    prob: Floats,
+    pair: Floats,
+    weight: float,
+    part: int,
+    n_parts: int,
+    out: Floats,
+) -> None:
     """out[i, j] += half the covariance of the features i and j that fire at one token."""
     n_labels = len(prob)
     for x in range(n):
@@ -142,13 +163,17 @@ def covariance_half(
     cor_size: UInts32, factor: Floats, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int,
     out: Floats,
 ) -> None:  # fmt: skip
-    """out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.
+    """Out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.
 
     prob (n_tokens, L): label marginals; alpha, back: messages of the pass; table: exp of the pair scores.
     """
     n_labels = prob.shape[1]
     n_tables = len(firing.table_code)
-    index, code, value = np.empty(max_current, np.int64), np.empty(max_current, np.int64), np.empty(max_current)
+    index, code, value = (
+        np.empty(max_current, np.int64),
+        np.empty(max_current, np.int64),
+        np.empty(max_current),
+    )
     slots, slot_of = np.empty(max_slots, np.int64), np.full(out.shape[0], -1, np.int64)
     cov, moved, peak = np.zeros((n_labels, max_slots)), np.zeros((n_labels, max_slots)), np.zeros(max_slots)
     pair, conditional = np.zeros((n_labels, n_labels)), np.zeros((n_labels, n_labels))
@@ -164,12 +189,14 @@ def covariance_half(
             n_now = _current(firing, t, is_first, index, code, value)
             p = prob[t]
             if not is_first:
-                _pair_probabilities(t, 0, alpha, back, table, firing.cor_ptr, cor_size, firing.cor_code, factor, pair)
+                _pair_probabilities(t, alpha, back, table, firing.cor_ptr, cor_size, firing.cor_code, factor, pair)
                 for a in range(n_labels):
                     total = pair[a].sum()
                     for b in range(n_labels):
                         conditional[a, b] = pair[a, b] / total if total > 1e-290 else p[b]
-                _past_with_pairs(firing, index, code, value, n_now, cov, conditional, slots, n, weight, part, n_parts, out)
+                _past_with_pairs(
+                    firing, index, code, value, n_now, cov, conditional, slots, n, weight, part, n_parts, out
+                )
                 _propagate(cov, conditional, n, moved)
                 cov, moved = moved, cov
                 _past_with_labels(index, code, value, n_now, cov, slots, n, weight, part, n_parts, out)
@@ -186,7 +213,19 @@ def covariance_half(
 
 
 @kernel
-def _past_with_labels(index: Ints, code: Ints, value: Floats, n_now: int, cov: Floats, slots: Ints, n: int, weight: float, part: int, n_parts: int, out: Floats) -> None:
+def _past_with_labels(
+    index: Ints,
+    code: Ints,
+    value: Floats,
+    n_now: int,
+    cov: Floats,
+    slots: Ints,
+    n: int,
+    weight: float,
+    part: int,
+    n_parts: int,
+    out: Floats,
+) -> None:
     """Covariance of past counts with the single-label features of this token (cov already moved here)."""
     for x in range(n_now):
         if code[x] < 0 and index[x] % n_parts == part:
@@ -196,7 +235,21 @@ def _past_with_labels(index: Ints, code: Ints, value: Floats, n_now: int, cov: F
 
 
 @kernel
-def _past_with_pairs(firing: Firing, index: Ints, code: Ints, value: Floats, n_now: int, cov: Floats, conditional: Floats, slots: Ints, n: int, weight: float, part: int, n_parts: int, out: Floats) -> None:
+def _past_with_pairs(
+    firing: Firing,
+    index: Ints,
+    code: Ints,
+    value: Floats,
+    n_now: int,
+    cov: Floats,
+    conditional: Floats,
+    slots: Ints,
+    n: int,
+    weight: float,
+    part: int,
+    n_parts: int,
+    out: Floats,
+) -> None:
     """Covariance of past counts with the label pairs of this token: Cov(past, a) * P(b | a)."""
     n_labels = cov.shape[0]
     for x in range(n_now):
@@ -208,14 +261,30 @@ def _past_with_pairs(firing: Firing, index: Ints, code: Ints, value: Floats, n_n
     for x in range(len(firing.table_code)):
         if firing.table_index[x] % n_parts == part:
             a = firing.table_code[x] // n_labels
-            row, c, v = out[firing.table_index[x]], cov[a], weight * conditional[a, firing.table_code[x] % n_labels]
+            row, c, v = (
+                out[firing.table_index[x]],
+                cov[a],
+                weight * conditional[a, firing.table_code[x] % n_labels],
+            )
             if abs(v) > 1e-9 * weight:
                 for j in range(n):
                     row[slots[j]] += v * c[j]
 
 
 @kernel
-def _remember(index: Ints, code: Ints, value: Floats, n_now: int, prob: Floats, pair: Floats, cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n: int) -> int:
+def _remember(
+    index: Ints,
+    code: Ints,
+    value: Floats,
+    n_now: int,
+    prob: Floats,
+    pair: Floats,
+    cov: Floats,
+    peak: Floats,
+    slots: Ints,
+    slot_of: Ints,
+    n: int,
+) -> int:
     """cov[:, j] += covariance of this token's features with its label; new features get a slot."""
     n_labels = len(prob)
     for x in range(n_now):
@@ -238,7 +307,7 @@ def _remember(index: Ints, code: Ints, value: Floats, n_now: int, prob: Floats, 
 
 @kernel
 def symmetrise(matrix: Floats) -> None:
-    """matrix <- matrix + matrix.T, in place."""
+    """Matrix <- matrix + matrix.T, in place."""
     n = matrix.shape[0]
     for i in range(n):
         matrix[i, i] *= 2.0
@@ -255,7 +324,9 @@ def _add_row(row: Floats, scale: float, out: Floats) -> None:
 
 
 @kernel
-def l1_quadratic(hessian: Floats, g: Floats, w: Floats, c: Floats, tol: float, max_sweeps: int, d: Floats, product: Floats) -> int:
+def l1_quadratic(
+    hessian: Floats, g: Floats, w: Floats, c: Floats, tol: float, max_sweeps: int, d: Floats, product: Floats
+) -> int:
     """Minimise g.d + d.H d/2 + sum_j c_j |w_j + d_j| over d by coordinate descent; `product` = H d.
 
     After a full sweep only the coordinates that moved are visited, until they settle; then a full sweep checks.

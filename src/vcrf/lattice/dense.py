@@ -50,8 +50,7 @@ class DenseLattice:
     def __post_init__(self) -> None:
         if self.n_labels < 1 or self.order < 1:
             raise InputError(
-                f"A lattice needs at least 1 label and order 1: got n_labels={self.n_labels}, "
-                f"order={self.order}."
+                f"A lattice needs at least 1 label and order 1: got n_labels={self.n_labels}, order={self.order}."
             )
         n_states = self.n_labels ** (self.order - 1)
         dtype = getattr(self.arcs, "dtype", "no array")
@@ -299,9 +298,7 @@ class DenseLattice:
     def _checked_labels(self, labels: npt.ArrayLike) -> Ints:
         given = np.asarray(labels)
         if given.shape != (self.n_positions,):
-            raise InputError(
-                f"A label sequence of this lattice has shape ({self.n_positions},): got {given.shape}."
-            )
+            raise InputError(f"A label sequence of this lattice has shape ({self.n_positions},): got {given.shape}.")
         # An empty list has a float dtype and is still a sequence of labels.
         if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= self.n_labels):
             raise InputError(

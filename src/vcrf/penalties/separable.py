@@ -145,4 +145,7 @@ class BoundPenalty:
         """Sources of a group's members, in the order of `shares`."""
         cls, k = divmod(group, self.problem.order + 1)
         sources = [s for s in self.problem.columns.class_sources[cls] if self.problem.family_of[s, k] >= 0]
-        return sorted(sources, key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]))
+        return sorted(
+            sources,
+            key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]),
+        )

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.surrogates.crf import ActiveSet, CrfSurrogate
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.types import Floats, Ints
 
 # The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
@@ -40,11 +41,14 @@ def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: I
     return QuadraticModel(chosen, hessian)
 
 
-def newton_direction(model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol: float) -> Floats:
+def newton_direction(
+    model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol: float, enough: float = 0.01
+) -> Floats:
     """Minimiser d of the model q(d) = g.d + d.H d/2 + sum c|w + d| (all arguments on the chosen weights).
 
     Coordinate descent finds which weights are zero and the signs of the others; given these the model is
-    smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for.
+    smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for. Rounds end
+    when one brings less than the share `enough` of the whole decrease: the model itself is only so good.
     """
     from vcrf.kernels import hessian
 
@@ -58,8 +62,7 @@ def newton_direction(model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol
         d, product = _improve_on_face(model.hessian, g, w, c, d, product, damping)
         damping = max(0.3 * damping, 1e-9)
         before, value = value, _model_value(g, w, c, d, product)
-        # The model itself is only so good: the last hundredth of its decrease is not worth more rounds.
-        if before - value <= 0.01 * (first - value):
+        if before - value <= enough * (first - value):
             break
     return d
 

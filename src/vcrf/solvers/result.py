@@ -67,5 +67,5 @@ class SolverResult:
 
     @property
     def relative_gap(self) -> float:
-        """gap / objective; 0 if both are 0."""
+        """Gap / objective; 0 if both are 0."""
         return self.gap / self.objective if self.objective > 0.0 else float(np.sign(self.gap))

@@ -22,7 +22,8 @@ from vcrf.solvers.certificate import certify
 from vcrf.solvers.newton import build_model, can_model, newton_direction
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
-from vcrf.surrogates.crf import ActiveSet, CrfSurrogate, Scan
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.crf import CrfSurrogate, Scan
 from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
@@ -69,7 +70,12 @@ def solve(
 
 
 def solve_path(
-    problem: Problem, penalties: Sequence[FamilyPenalty], *, tol: float = 1e-3, threads: int = 1, **options: object
+    problem: Problem,
+    penalties: Sequence[FamilyPenalty],
+    *,
+    tol: float = 1e-3,
+    threads: int = 1,
+    **options: object,
 ) -> Iterator[SolverResult]:
     """Solve for each penalty in turn, each from the solution before: order them from strong to weak."""
     result: SolverResult | None = None
@@ -122,7 +128,13 @@ class _Run:
         screen: bool,
         settle: float,
     ) -> None:
-        self.problem, self.penalty, self.tol, self.callback, self.settle = problem, penalty, tol, callback, settle
+        self.problem, self.penalty, self.tol, self.callback, self.settle = (
+            problem,
+            penalty,
+            tol,
+            callback,
+            settle,
+        )
         self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
         self.is_certifiable = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
         self.max_passes = max_passes or (_MAX_PASSES if self.is_certifiable else 200)
@@ -180,7 +192,7 @@ class _Run:
     def _check_settled(self, state: _State) -> None:
         """Stop where only Newton steps could go on, and they cannot be had."""
         n_passes, objective = self.surrogate.n_passes, state.objective
-        n_free = np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if can_model(self.surrogate, n_free) or not self.on_face:
             self.mark = n_passes, objective
         elif n_passes >= self.mark[0] + 100:
@@ -198,9 +210,11 @@ class _Run:
             features = np.zeros(0, np.int64)
         w = np.zeros(len(features))
         if start is not None:
-            column, length, _ = self.problem.split_features(start.features)
+            column, _, _ = self.problem.split_features(start.features)
             kept = self.surrogate.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
-            features = np.union1d(features, start.features[kept]) if len(features) != len(start.features) else features[kept]
+            features = (
+                np.union1d(features, start.features[kept]) if len(features) != len(start.features) else features[kept]
+            )
             w = np.zeros(len(features))
             w[np.searchsorted(features, start.features[kept])] = start.weights[kept]
         state = self._compile(features, w)
@@ -252,7 +266,14 @@ class _Run:
         self.lower_bound, self.violation = max(self.lower_bound, found.lower_bound), found.violation
         extra, g_extra = self.penalty.smooth(state.groups, state.w)
         state = _State(
-            state.active, state.groups, state.thresholds, state.w, value, value + extra, g_value, g_value + g_extra
+            state.active,
+            state.groups,
+            state.thresholds,
+            state.w,
+            value,
+            value + extra,
+            g_value,
+            g_value + g_extra,
         )
         self._best = state
         return state, scan
@@ -329,7 +350,7 @@ class _Run:
 
     def _is_near(self, state: _State) -> bool:
         """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
-        n_free = np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if self.n_rest > 0:
             self.n_rest -= 1
             return False

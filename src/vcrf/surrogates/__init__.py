@@ -1,0 +1,1 @@
+"""Surrogates: convex upper bounds of the task loss, with value, gradient and scan."""

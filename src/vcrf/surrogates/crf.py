@@ -1,22 +1,21 @@
 """The crf surrogate: (weighted) mean over sentences of log sum_y exp(loss(y) + w.(Psi(x,y) - Psi(x,y_i))).
 
-`ActiveSet` compiles a choice of features to arrays; `CrfSurrogate` evaluates value and gradient on it, and
-scans the gradient of all candidates. Work is cut into fixed blocks, whatever the number of threads, and
-every sum has a fixed order: the result does not depend on the threads.
+`CrfSurrogate` evaluates value, gradient and Hessian on an `ActiveSet`, and scans the gradient of all candidates.
+Work is cut into fixed blocks, whatever the number of threads, and every sum has a fixed order: the result does
+not depend on the threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vcrf.families.keys import KeyGroup, group_columns, take_rows
+from vcrf.families.keys import group_columns, take_rows
 from vcrf.problem import Problem
+from vcrf.surrogates.active import ActiveSet, compile_features
 from vcrf.surrogates.hard import redo_hard_sentence
+from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -26,81 +25,11 @@ _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
 
-class Workers:
-    """Runs the blocks of a loop on a few threads; kernels release the GIL."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = max(1, threads)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
-
-    def run(self, function: Callable[[int, int], object], bounds: Sequence[int]) -> None:
-        blocks = [(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
-        if self._pool is None or len(blocks) < 2:
-            for a, b in blocks:
-                function(a, b)
-        else:
-            for _ in self._pool.map(lambda block: function(*block), blocks):
-                pass
-
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-
-
-def cut(ptr: Ints, n_blocks: int) -> list[int]:
-    """Bounds of blocks of rows with about the same number of entries each."""
-    targets = np.linspace(0, ptr[-1], n_blocks + 1)[1:-1]
-    inner = np.searchsorted(ptr, targets).tolist()
-    return sorted({0, *inner, len(ptr) - 1})
-
-
 class Scan(NamedTuple):
     """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients."""
 
     features: Ints
     gradients: Floats
-
-
-@dataclass(frozen=True)
-class _GroupEntries:
-    group: KeyGroup
-    offset: int
-    first_feature: Ints
-    n_features: Ints
-    bounds: list[int]
-
-
-@dataclass(frozen=True)
-class ActiveSet:
-    """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections."""
-
-    features: Ints
-    labels: UInts32
-    groups: list[_GroupEntries]
-    rows: UInts32
-    row_ptr: Ints
-    row_labels: UInts32
-    row_features: UInts32
-    row_values: Floats
-    row_bounds: list[int]
-    key_ptr: Ints
-    key_positions: UInts32
-    key_bounds: list[int]
-    table_features: Ints
-    table_sizes: UInts32
-    table_codes: UInts32
-    order: int
-    cor_ptr: Ints
-    cor_size: UInts32
-    cor_code: UInts32
-    cor_feature: UInts32
-    cor_values: Floats
-    cor_features: Ints
-    cor_feature_ptr: Ints
-    cor_entries: UInts32
-
-    def __len__(self) -> int:
-        return len(self.features)
 
 
 class CrfSurrogate:
@@ -129,90 +58,9 @@ class CrfSurrogate:
         self._observed_codes: dict[int, Ints] = {}
         self.n_passes = 0
 
-    # ----- compile
-
     def compile(self, features: Ints) -> ActiveSet:
         """Arrays for a sorted set of features."""
-        column, length, code = self.problem.split_features(features)
-        single = np.flatnonzero(length == 1)
-        bias = self.problem.bias_column
-        in_table = np.flatnonzero((length > 1) & (column == bias))
-        corrected = np.flatnonzero((length > 1) & (column != bias))
-        rows = self._compile_rows(features, column, code, single)
-        order = int(length.max(initial=1))
-        corrections = self._compile_corrections(column, length, code, corrected)
-        return ActiveSet(
-            features, code, *rows, in_table, length[in_table], code[in_table], order, *corrections, # type: ignore[arg-type]
-        )  # fmt: skip
-
-    def _compile_rows(self, features: Ints, column: UInts32, code: UInts32, single: Ints) -> tuple[object, ...]:
-        from vcrf.kernels import gradient
-
-        stride = self.problem.stride
-        parts: list[_GroupEntries] = []
-        rows: list[UInts32] = []
-        key_counts: list[Ints] = [np.zeros(1, np.int64)]
-        key_positions: list[UInts32] = []
-        offset = 0
-        for group in self.groups:
-            base = group.columns.astype(np.int64) * stride
-            first = np.searchsorted(features, base)
-            count = np.searchsorted(features, base + self.problem.n_labels) - first
-            if not np.any(count):
-                continue
-            parts.append(_GroupEntries(group, offset, first, count, cut(group.col_ptr, self._n_blocks)))
-            rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
-            key_counts.append(np.diff(group.key_ptr)[1:])
-            key_positions.append(group.key_positions)
-            offset += group.n_keys - 1
-        n_rows = offset + 1
-        counts = np.zeros(n_rows, np.int64)
-        for part in parts:
-            gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
-        row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        n = int(row_ptr[-1])
-        labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        has_values = any(len(part.group.col_values) for part in parts)
-        values = np.empty(n) if has_values else np.zeros(0)
-        at = row_ptr[:-1].copy()
-        for part in parts:
-            gradient.fill_entries(
-                part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
-                part.n_features, code, part.offset, at, labels, entries, values,
-            )  # fmt: skip
-        key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
-        stacked = np.stack(rows, axis=1) if rows else np.zeros((self.problem.n_tokens, 0), np.uint32)
-        positions = np.concatenate([np.zeros(0, np.uint32), *key_positions])
-        return (
-            parts, np.ascontiguousarray(stacked), row_ptr, labels, entries, values, cut(row_ptr, self._n_blocks),
-            key_ptr, positions, cut(key_ptr, self._n_blocks),
-        )  # fmt: skip
-
-    def _compile_corrections(
-        self, column: UInts32, length: UInts32, code: UInts32, corrected: Ints
-    ) -> tuple[object, ...]:
-        from vcrf.kernels import gradient
-
-        columns = self.problem.columns
-        cor_ptr = np.zeros(self.problem.n_tokens + 1, np.int64)
-        gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
-        cor_ptr = np.cumsum(cor_ptr)
-        n = int(cor_ptr[-1])
-        entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        gradient.fill_corrections(
-            columns.ptr, columns.positions, column[corrected], cor_ptr[:-1].copy(), entry_feature, entry_of_feature
-        )
-        counts = np.diff(columns.ptr)[column[corrected]] if len(corrected) else np.zeros(0, np.int64)
-        feature_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        values = np.zeros(0)
-        if len(columns.values) and n:
-            index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
-            values = np.empty(n)
-            values[entry_of_feature] = columns.values[index]
-        which = corrected[entry_feature]
-        return (
-            cor_ptr, length[which], code[which], which.astype(np.uint32), values, corrected, feature_ptr, entry_of_feature,
-        )  # fmt: skip
+        return compile_features(self.problem, self.groups, features, self._n_blocks)
 
     # ----- evaluate
 
@@ -372,7 +220,6 @@ class CrfSurrogate:
             g[active.cor_features] = out
         return g
 
-
     # ----- scan
 
     def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
@@ -427,19 +274,20 @@ class CrfSurrogate:
         from vcrf.kernels import gradient
 
         problem, table = self.problem, self.problem.columns
+        ptr, codes = allowed
+        found_column, found_code, found_grad = out
         if k == 1:
-            return int(
-                gradient.scan_labels(
-                    table.ptr, table.positions, table.values, columns, limits, *allowed, self._residuals, *out
-                )
-            )
-        return int(
-            gradient.scan_patterns(
-                table.ptr, table.positions, table.values, columns, k, limits, *allowed, problem.starts, problem.y,
+            n = gradient.scan_labels(
+                table.ptr, table.positions, table.values, columns, limits, ptr, codes, self._residuals,
+                found_column, found_code, found_grad,
+            )  # fmt: skip
+        else:
+            n = gradient.scan_patterns(
+                table.ptr, table.positions, table.values, columns, k, limits, ptr, codes, problem.starts, problem.y,
                 problem.token_weights, problem.n_labels, self._tables, self._corrections, self._messages,
-                self._back_messages, self._hard_rows, self._hard_arcs, *out,
-            )
-        )  # fmt: skip
+                self._back_messages, self._hard_rows, self._hard_arcs, found_column, found_code, found_grad,
+            )  # fmt: skip
+        return int(n)
 
     def _allowed(self, k: int, columns: UInts32) -> tuple[Ints, UInts32]:
         """Candidate codes of the scanned columns if only observed pairs are candidates."""

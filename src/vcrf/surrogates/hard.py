@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 def redo_hard_sentence(
-    sentences: Sentences, i: int, n_labels: int, node: Floats, tables: Tables, cor: Corrections, counts: Floats, out: PassOutput
+    sentences: Sentences,
+    i: int,
+    n_labels: int,
+    node: Floats,
+    tables: Tables,
+    cor: Corrections,
+    counts: Floats,
+    out: PassOutput,
 ) -> list[Floats]:
     """Value, residuals and counts of one sentence; returns the arcs' posteriors of each token, flat.
 

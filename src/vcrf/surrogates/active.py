@@ -1,0 +1,170 @@
+"""A choice of features compiled to arrays: what one pass over the data reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vcrf.families.keys import KeyGroup
+from vcrf.problem import Problem
+from vcrf.surrogates.workers import cut
+from vcrf.types import Floats, Ints, UInts32
+
+
+@dataclass(frozen=True)
+class GroupEntries:
+    """The features of a key group: rows start at `offset`; column i has features first_feature[i] .. + n_features[i]."""
+
+    group: KeyGroup
+    offset: int
+    first_feature: Ints
+    n_features: Ints
+    bounds: list[int]
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections."""
+
+    features: Ints
+    labels: UInts32
+    groups: list[GroupEntries]
+    rows: UInts32
+    row_ptr: Ints
+    row_labels: UInts32
+    row_features: UInts32
+    row_values: Floats
+    row_bounds: list[int]
+    key_ptr: Ints
+    key_positions: UInts32
+    key_bounds: list[int]
+    table_features: Ints
+    table_sizes: UInts32
+    table_codes: UInts32
+    order: int
+    cor_ptr: Ints
+    cor_size: UInts32
+    cor_code: UInts32
+    cor_feature: UInts32
+    cor_values: Floats
+    cor_features: Ints
+    cor_feature_ptr: Ints
+    cor_entries: UInts32
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints, n_blocks: int) -> ActiveSet:
+    """Arrays for a sorted set of features: single labels by key, plain patterns as a table, the rest by token."""
+    column, length, code = problem.split_features(features)
+    is_plain = column == problem.bias_column
+    in_table = np.flatnonzero((length > 1) & is_plain)
+    corrected = np.flatnonzero((length > 1) & ~is_plain)
+    return ActiveSet(
+        features=features,
+        labels=code,
+        table_features=in_table,
+        table_sizes=length[in_table],
+        table_codes=code[in_table],
+        order=int(length.max(initial=1)),
+        **_compile_rows(problem, groups, features, code, n_blocks),
+        **_compile_corrections(problem, column, length, code, corrected),
+    )
+
+
+def _compile_rows(
+    problem: Problem, groups: list[KeyGroup], features: Ints, code: UInts32, n_blocks: int
+) -> dict[str, Any]:
+    """Key-major lists of single-label features, and the keys' positions."""
+    from vcrf.kernels import gradient
+
+    stride = problem.stride
+    parts: list[GroupEntries] = []
+    rows: list[UInts32] = []
+    key_counts: list[Ints] = [np.zeros(1, np.int64)]
+    key_positions: list[UInts32] = []
+    offset = 0
+    for group in groups:
+        base = group.columns.astype(np.int64) * stride
+        first = np.searchsorted(features, base)
+        count = np.searchsorted(features, base + problem.n_labels) - first
+        if not np.any(count):
+            continue
+        parts.append(GroupEntries(group, offset, first, count, cut(group.col_ptr, n_blocks)))
+        rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
+        key_counts.append(np.diff(group.key_ptr)[1:])
+        key_positions.append(group.key_positions)
+        offset += group.n_keys - 1
+    n_rows = offset + 1
+    counts = np.zeros(n_rows, np.int64)
+    for part in parts:
+        gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
+    row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    n = int(row_ptr[-1])
+    labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    has_values = any(len(part.group.col_values) for part in parts)
+    values = np.empty(n) if has_values else np.zeros(0)
+    at = row_ptr[:-1].copy()
+    for part in parts:
+        gradient.fill_entries(
+            part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
+            part.n_features, code, part.offset, at, labels, entries, values,
+        )  # fmt: skip
+    key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
+    stacked = np.stack(rows, axis=1) if rows else np.zeros((problem.n_tokens, 0), np.uint32)
+    positions = np.concatenate([np.zeros(0, np.uint32), *key_positions])
+    return {
+        "groups": parts,
+        "rows": np.ascontiguousarray(stacked),
+        "row_ptr": row_ptr,
+        "row_labels": labels,
+        "row_features": entries,
+        "row_values": values,
+        "row_bounds": cut(row_ptr, n_blocks),
+        "key_ptr": key_ptr,
+        "key_positions": positions,
+        "key_bounds": cut(key_ptr, n_blocks),
+    }
+
+
+def _compile_corrections(
+    problem: Problem, column: UInts32, length: UInts32, code: UInts32, corrected: Ints
+) -> dict[str, Any]:
+    """Token-major and feature-major lists of features of longer patterns with lexical columns."""
+    from vcrf.kernels import gradient
+
+    columns = problem.columns
+    cor_ptr = np.zeros(problem.n_tokens + 1, np.int64)
+    gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
+    cor_ptr = np.cumsum(cor_ptr)
+    n = int(cor_ptr[-1])
+    entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    gradient.fill_corrections(
+        columns.ptr,
+        columns.positions,
+        column[corrected],
+        cor_ptr[:-1].copy(),
+        entry_feature,
+        entry_of_feature,
+    )
+    counts = np.diff(columns.ptr)[column[corrected]] if len(corrected) else np.zeros(0, np.int64)
+    feature_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    values = np.zeros(0)
+    if len(columns.values) and n:
+        index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
+        values = np.empty(n)
+        values[entry_of_feature] = columns.values[index]
+    which = corrected[entry_feature]
+    return {
+        "cor_ptr": cor_ptr,
+        "cor_size": length[which],
+        "cor_code": code[which],
+        "cor_feature": which.astype(np.uint32),
+        "cor_values": values,
+        "cor_features": corrected,
+        "cor_feature_ptr": feature_ptr,
+        "cor_entries": entry_of_feature,
+    }
