@@ -52,7 +52,7 @@ def test_bound_is_below_the_optimum_everywhere(found, data):
     for scale in (0.0, 0.01, 0.1, 1.0, 10.0):
         certificate = bound_at(case.problem, penalty, enumeration, candidates, scale * w)
         assert 0.0 <= certificate.lower_bound <= optimum + 1e-9
-        assert certificate.violation >= 0.0
+        assert certificate.excess >= 0.0
 
 
 @few
@@ -104,7 +104,7 @@ def test_bound_by_hand():
     bound = FamilyPenalty(np.array([0.125]), np.zeros(1)).bind(problem)
     certificate = certify(bound, np.log(2.0), 0.0, np.array([0, 1]), np.array([-0.5, 0.5]))
     assert certificate.lower_bound == pytest.approx(np.log(2.0) / 4.0)
-    assert certificate.violation == pytest.approx(3.0)
+    assert certificate.excess == pytest.approx(3.0)
 
 
 def test_bound_with_nothing_violated_is_the_slope():
@@ -113,7 +113,7 @@ def test_bound_with_nothing_violated_is_the_slope():
     for penalty in (FamilyPenalty(np.ones(1), np.zeros(1)), FamilyPenalty(np.ones(1), np.ones(1))):
         certificate = certify(penalty.bind(problem), 0.7, 0.2, np.zeros(0, np.int64), np.zeros(0))
         assert certificate.lower_bound == pytest.approx(0.5)
-        assert certificate.violation == 0.0
+        assert certificate.excess == 0.0
 
 
 def test_no_bound_where_a_strength_is_zero():
@@ -122,4 +122,4 @@ def test_no_bound_where_a_strength_is_zero():
     bound = FamilyPenalty(np.zeros(1), np.zeros(1)).bind(problem)
     certificate = certify(bound, np.log(2.0), 0.0, np.array([0, 1]), np.array([-0.5, 0.5]))
     assert certificate.lower_bound == 0.0
-    assert certificate.violation == np.inf
+    assert certificate.excess == np.inf

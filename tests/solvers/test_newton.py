@@ -69,7 +69,7 @@ def least_value(matrix, g, w, c):
 def test_newton_direction_minimises_the_model(quadratic):
     """Weights at zero and away from it, free and penalised ones."""
     matrix, g, w, c = quadratic
-    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20)
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20, enough=0.0)
     expected = least_value(matrix, g, w, c)
     assert model_value(matrix, g, w, c, d) == pytest.approx(expected, rel=1e-8, abs=1e-8)
 
@@ -79,7 +79,7 @@ def test_newton_direction_minimises_the_model(quadratic):
 def test_newton_direction_on_a_flat_model(quadratic):
     """A singular matrix (features that repeat each other): nearly all of the possible decrease, and finite steps."""
     matrix, g, w, c = quadratic
-    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20)
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20, enough=0.0)
     assert np.all(np.isfinite(d))
     start, best = model_value(matrix, g, w, c, np.zeros(len(g))), least_value(matrix, g, w, c)
     assert model_value(matrix, g, w, c, d) - best <= 0.02 * (start - best) + 1e-9 * (1.0 + abs(best))
@@ -90,11 +90,21 @@ def test_newton_direction_on_a_flat_model(quadratic):
 def test_newton_direction_satisfies_the_optimality_conditions(quadratic):
     """Slope -c sign at weights that are not zero, within c at zero."""
     matrix, g, w, c = quadratic
-    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-24)
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-24, enough=0.0)
     slope, u = g + matrix @ d, w + d
     scale = 1e-5 * (1.0 + np.abs(g).max())
     assert np.all(np.abs((slope + c * np.sign(u))[u != 0.0]) <= scale)
     assert np.all(np.abs(slope[u == 0.0]) <= c[u == 0.0] + scale)
+
+
+@many
+@given(quadratics(singular=False))
+def test_rounds_that_bring_little_are_left_out(quadratic):
+    """By default rounds stop when one brings less than 1%: most of the decrease is there, and none is an increase."""
+    matrix, g, w, c = quadratic
+    d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20)
+    start, best = model_value(matrix, g, w, c, np.zeros(len(g))), least_value(matrix, g, w, c)
+    assert model_value(matrix, g, w, c, d) - best <= 0.1 * (start - best) + 1e-12
 
 
 @many

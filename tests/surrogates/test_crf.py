@@ -410,28 +410,32 @@ def test_scan_leaves_out_dropped_columns(data):
 # ---- Hessian ----
 
 
-@settings(max_examples=100)
-@given(st.data())
-def test_hessian_is_the_covariance_of_counts(data):
-    """Node features, plain pairs, corrections, numbers and weights, on a choice of the active features.
-
-    Past features whose covariance fell below 1e-4 are forgotten on purpose: hence the tolerance.
-    """
-    case = data.draw(cases(max_tags=2, max_length=5))
-    features, numbers, w = data.draw(active_sets(case, scales=(0.1, 1.0, 4.0), max_size=20))
+def check_hessian(data, case, max_size, atol):
+    """Compare the Hessian on a choice of the active features with the enumerated covariance of their counts."""
+    features, numbers, w = data.draw(active_sets(case, scales=(0.1, 1.0, 4.0), max_size=max_size))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     chosen = np.flatnonzero(rng.random(len(features)) < data.draw(st.sampled_from([0.5, 1.0])))
     surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
     found = surrogate.hessian(surrogate.compile(numbers), w, chosen)
     surrogate.workers.close()
     expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)]
-    # 1e-4 a forgotten feature and step, times the largest value (2) of the later one, times the weight.
-    forgotten = 1e-4 * 2.0 * 5 * float(case.problem.weights.sum())
-    np.testing.assert_allclose(found, expected, atol=forgotten)
+    np.testing.assert_allclose(found, expected, atol=atol)
     np.testing.assert_array_equal(found, found.T)
-    # Nothing is forgotten on the diagonal blocks of short sentences.
-    if len(case.y) and np.diff(case.problem.sent_ptr).max() <= 1:
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_hessian_is_the_covariance_of_counts(data):
+    """Node features, plain pairs, corrections, numbers and weights; two tokens, where nothing is forgotten yet."""
+    check_hessian(data, data.draw(cases(max_tags=2, max_length=2)), 24, 1e-10)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_hessian_of_longer_sentences(data):
+    """Past features whose covariance has died out are dropped on purpose, hence the tolerance."""
+    case = data.draw(cases(max_tags=2, max_length=5))
+    check_hessian(data, case, 20, 5e-3 * max(1.0, float(case.problem.weights.sum())))
 
 
 @few
@@ -447,7 +451,7 @@ def test_hessian_equals_differences_of_the_gradient(data):
     for j in range(len(features)):
         shift = step * (np.arange(len(w)) == j)
         above, below = (surrogate.value_and_gradient(active, w + s)[1] for s in (shift, -shift))
-        np.testing.assert_allclose(hessian[:, j], (above - below) / (2 * step), atol=2e-3)
+        np.testing.assert_allclose(hessian[:, j], (above - below) / (2 * step), atol=5e-3)
 
 
 def test_hessian_with_sentences_of_weight_zero():

@@ -286,25 +286,19 @@ def _correction_residuals(
         out[j] = weight * (total - (1.0 if truth else 0.0))
 
 
-@kernel
-def _correction_counts(
-    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, n_labels: int, order: int, base: int, original: Floats,
-    table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, counts: Floats,
+@fast_kernel
+def _add_posterior(
+    n_labels: int, half: int, base: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int,
+    weight: float, counts: Floats,
 ) -> None:  # fmt: skip
-    """Add what the corrections change in the posteriors of full-depth arcs: the plain part is summed apart.
-
-    Restores `table` on the way, so that an arc touched by two corrections is counted once.
-    """
-    half = power(n_labels, max(order - 2, 0))
-    for j in range(ptr[t], ptr[t + 1]):
-        step = power(n_labels, sizes[j])
-        for prefix in range(power(n_labels, order - sizes[j])):
-            arc = prefix * step + codes[j]
-            at = base + arc
-            s, b = arc // n_labels, arc % n_labels
-            flow = alpha[before + s] * back[here + (s % half) * n_labels + b]
-            counts[at] += weight * flow * (table[at] - original[at])
-            table[at] = original[at]
+    """counts[s, b] += weight * posterior of each full-depth arc of one token, with the table as it is."""
+    for a in range(n_labels):
+        for h in range(half):
+            s = a * half + h
+            x = weight * alpha[before + s]
+            for b in range(n_labels):
+                at = base + s * n_labels + b
+                counts[at] += x * table[at] * back[here + h * n_labels + b]
 
 
 @kernel
@@ -477,10 +471,9 @@ def _backward(
                     for a in range(n_labels):
                         beta[a * half + h] = result[a]
                 if has_corrections:
-                    _correction_counts(
-                        ptr, sizes, codes, t, n_labels, order, base, original, table, alpha, before, back, here,
-                        weights[i], counts,
-                    )  # fmt: skip
+                    # These tokens are left out of the sums with plain tables: taking a correction off them
+                    # would lose digits.
+                    _add_posterior(n_labels, half, base, table, alpha, before, back, here, weights[i], counts)
             else:
                 for s in range(power(n_labels, depth - 1)):
                     x = alpha[before + s] if depth > 1 else 1.0
@@ -572,6 +565,9 @@ def chain_pass(
     _backward(sentences, first, last, n_labels, node, tables, cor, work, alpha, scale, back, counts, out)
     if tables.order > 1:
         weights = deep.copy()
+        for t in range(t0, t1):
+            if cor.ptr[t + 1] > cor.ptr[t]:
+                weights[t - t0] = 0.0
         n_states = power(n_labels, tables.order - 1)
         for i in range(first, last):
             if out.hard[i] == 1:

@@ -19,10 +19,10 @@ from vcrf.types import Floats, Ints
 
 
 class Certificate(NamedTuple):
-    """Lower bound on the optimum and largest relative violation max_j |g_j| / c_j - 1 (0 if none)."""
+    """Lower bound on the optimum and largest relative excess max_j |g_j| / c_j - 1 (0 if none)."""
 
     lower_bound: float
-    violation: float
+    excess: float
 
 
 def certify(penalty: BoundPenalty, value: float, w_dot_g: float, features: Ints, gradients: Floats) -> Certificate:
@@ -42,8 +42,3 @@ def certify(penalty: BoundPenalty, value: float, w_dot_g: float, features: Ints,
         return Certificate(max(inside, 0.0), worst - 1.0)
     bounds = [theta * slope - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9)]
     return Certificate(max(inside, 0.0, *bounds), worst - 1.0)
-
-
-def kkt_violation(pseudo: Floats, scale: float) -> float:
-    """Largest violation of the optimality conditions relative to `scale`, the largest threshold at play."""
-    return float(np.abs(pseudo).max(initial=0.0)) / scale if scale > 0.0 else float(np.abs(pseudo).max(initial=0.0))

@@ -146,7 +146,7 @@ class _Run:
         self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
         self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
         self.lower_bound = 0.0
-        self.violation = np.inf
+        self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
 
@@ -163,7 +163,7 @@ class _Run:
         state = self._first_state(start)
         status = Status.CONVERGED
         try:
-            target, n_steps, n_idle = 0.1, 30, 0
+            n_steps, n_idle = 30, 0
             while True:
                 state, scan = self._certify(state)
                 self._report(state, "scan")
@@ -174,17 +174,21 @@ class _Run:
                 if self._is_near(state):
                     state = self._newton(state, 0.5 * self.tol)
                 else:
-                    state = self._minimise(state, max(target, 0.5 * self.tol), n_steps)
+                    # Where there is no certificate, every step that decreases is taken.
+                    target = max(0.1 * self._gap(state) / state.objective, 0.5 * self.tol)
+                    state = self._minimise(state, target if self.is_certifiable else 0.0, n_steps)
                 self._check_settled(state)
                 n_idle = n_idle + 1 if before - state.objective <= 1e-15 * before else 0
                 if n_idle > 5:
                     raise _Interrupted(Status.STALLED)
-                target, n_steps = 0.5 * target, min(int(1.3 * n_steps), 150)
+                n_steps = min(int(1.3 * n_steps), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
             status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self._gap(state) <= self.tol * state.objective:
                 status = Status.CONVERGED
+            elif status is Status.STALLED and not self.is_certifiable:
+                status = Status.UNCERTIFIED
         finally:
             self.surrogate.workers.close()
         return self._result(state, status)
@@ -247,9 +251,9 @@ class _Run:
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, state: _State, w: Floats) -> _State:
-        """The state at other weights of the same working set."""
-        if self.surrogate.n_passes >= self.max_passes:
+    def _evaluate(self, state: _State, w: Floats, is_free: bool = False) -> _State:
+        """The state at other weights of the same working set; a free pass is made even past the limit."""
+        if self.surrogate.n_passes >= self.max_passes and not is_free:
             raise _Interrupted(Status.MAX_PASSES if self.is_certifiable else Status.UNCERTIFIED)
         value, g_value = self.surrogate.value_and_gradient(state.active, w)
         extra, g_extra = self.penalty.smooth(state.groups, w)
@@ -263,7 +267,7 @@ class _Run:
         value, scan = self.surrogate.scan(state.active, state.w, self.limits)
         g_value = self.surrogate.gradient_of_last_pass(state.active)
         found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
-        self.lower_bound, self.violation = max(self.lower_bound, found.lower_bound), found.violation
+        self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         extra, g_extra = self.penalty.smooth(state.groups, state.w)
         state = _State(
             state.active,
@@ -275,8 +279,22 @@ class _Run:
             g_value,
             g_value + g_extra,
         )
+        self.violation = self._kkt_violation(state, scan)
         self._best = state
         return state, scan
+
+    def _kkt_violation(self, state: _State, scan: Scan) -> float:
+        """Largest violation of the optimality conditions, relative to the feature's threshold.
+
+        Weights: |g + c sign(w)|, zeros: (|g| - c)_+. Without an l1 part the scale is the largest gradient.
+        """
+        largest = float(np.abs(scan.gradients).max(initial=0.0)) or 1.0
+        scale = np.where(state.thresholds > 0.0, state.thresholds, largest)
+        inside = float((np.abs(state.pseudo) / scale).max(initial=0.0))
+        outside = ~np.isin(scan.features, state.active.features, assume_unique=True)
+        thresholds = self.penalty.thresholds(scan.features[outside])
+        beyond = np.abs(scan.gradients[outside]) - thresholds
+        return max(inside, float((beyond / np.where(thresholds > 0.0, thresholds, largest)).max(initial=0.0)))
 
     def _next_working_set(self, state: _State, scan: Scan) -> _State:
         """Add the violators, drop the idle."""
@@ -314,7 +332,7 @@ class _Run:
         else:
             self.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
-        return self._evaluate(self._best, w)
+        return self._evaluate(self._best, w, is_free=True)
 
     def _gap(self, state: _State) -> float:
         return max(state.objective - self.lower_bound, 0.0) if self.is_certifiable else np.inf
@@ -354,7 +372,7 @@ class _Run:
         if self.n_rest > 0:
             self.n_rest -= 1
             return False
-        return self.on_face and self.violation < _NEWTON_BELOW and can_model(self.surrogate, n_free)
+        return self.on_face and self.excess < _NEWTON_BELOW and can_model(self.surrogate, n_free)
 
     def _newton(self, state: _State, target: float) -> _State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""

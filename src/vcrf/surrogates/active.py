@@ -15,7 +15,7 @@ from vcrf.types import Floats, Ints, UInts32
 
 @dataclass(frozen=True)
 class GroupEntries:
-    """The features of a key group: rows start at `offset`; column i has features first_feature[i] .. + n_features[i]."""
+    """The features of a key group: rows start at `offset`; column i has features first_feature[i] on."""
 
     group: KeyGroup
     offset: int

@@ -86,7 +86,7 @@ class CrfSurrogate:
         tables, corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
         n_states = n_labels ** max(order - 1, 1)
         n_kept = problem.n_tokens if keep_messages else 0
-        self._messages, self._back_messages = np.empty((n_kept, n_states)), np.empty((n_kept, n_states))
+        self._messages, self._back_messages = np.zeros((n_kept, n_states)), np.zeros((n_kept, n_states))
         bounds = self._sentence_bounds
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
@@ -100,7 +100,8 @@ class CrfSurrogate:
             if keep_messages:
                 messages, back = self._messages[t0:t1], self._back_messages[t0:t1]
             else:
-                messages, back = np.empty((t1 - t0, n_states)), np.empty((t1 - t0, n_states))
+                # Zeros, because short histories leave a part of the rows unwritten.
+                messages, back = np.zeros((t1 - t0, n_states)), np.zeros((t1 - t0, n_states))
             chain.chain_pass(
                 sentences, first, last, n_labels, active.rows, scores, tables, corrections, deep[t0:t1],
                 counts[number[first]], messages.reshape(-1), back.reshape(-1), output,
@@ -137,28 +138,6 @@ class CrfSurrogate:
         """Gradient on the active features at the weights of the last pass."""
         return self._gradient(active)
 
-    def curvature(self, active: ActiveSet) -> Floats:
-        """Diagonal of the Hessian if tokens were independent, at the weights of the last pass.
-
-        sum over the feature's tokens of weight * p * (1 - p): a preconditioner, not an exact diagonal.
-        """
-        problem = self.problem
-        weights = problem.token_weights[:, None]
-        p = self._residuals.copy()
-        p[np.arange(problem.n_tokens), problem.y] += problem.token_weights
-        spread = p * (1.0 - p / weights)
-        saved = self._residuals, self._counts, self._cor_residuals
-        expected = fold(self._counts, problem.n_labels, self._tables)
-        self._residuals, self._counts = spread, np.zeros_like(self._counts)
-        self._cor_residuals = np.abs(self._cor_residuals)
-        diagonal = self._gradient(active)
-        self._residuals, self._counts, self._cor_residuals = saved
-        if len(active.table_features):
-            diagonal[active.table_features] = np.abs(
-                expected[self._tables.offsets[active.table_sizes] + active.table_codes]
-            )
-        return diagonal
-
     def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
         """Exact Hessian of F at w on the chosen features (indices into the active set); order 2 at the most."""
         from vcrf.kernels import hessian
@@ -167,7 +146,8 @@ class CrfSurrogate:
         self._pass(active, w, 2, keep_messages=True)
         prob = self._residuals.copy()
         prob[np.arange(problem.n_tokens), problem.y] += problem.token_weights
-        prob /= problem.token_weights[:, None]
+        # A sentence of weight 0 has no residuals; its marginals do not matter.
+        prob /= np.where(problem.token_weights > 0.0, problem.token_weights, 1.0)[:, None]
         position = np.full(len(active), -1, np.int64)
         position[chosen] = np.arange(len(chosen))
         in_table = np.flatnonzero(position[active.table_features] >= 0)
