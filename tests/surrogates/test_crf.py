@@ -465,21 +465,6 @@ def test_hessian_with_sentences_of_weight_zero():
     np.testing.assert_allclose(found, Enumeration(case.problem, features).hessian(w), atol=1e-3)
 
 
-@few
-@given(st.data())
-def test_curvature_is_a_positive_diagonal(data):
-    """The preconditioner is finite and not negative, and exact for indicators of single labels at one token."""
-    case = data.draw(cases(max_tags=2, max_length=1))
-    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_order=1))
-    if len(case.problem.columns.values):
-        return
-    surrogate = case.surrogate()
-    active = surrogate.compile(numbers)
-    surrogate.value_and_gradient(active, w)
-    exact = np.diag(Enumeration(case.problem, features, case.costs).hessian(w))
-    np.testing.assert_allclose(surrogate.curvature(active), exact, atol=1e-12)
-
-
 # ---- one label ----
 
 

@@ -56,9 +56,8 @@ def newton_direction(
     damping = 1e-2
     first = value = _model_value(g, w, c, d, product)
     for _ in range(_ROUNDS):
-        n_sweeps = hessian.l1_quadratic(model.hessian, g, w, c, tol, _SWEEPS, d, product)
-        if n_sweeps < _SWEEPS:
-            break
+        # Small moves of coordinate descent do not mean that it is done: on a flat face it only crawls.
+        hessian.l1_quadratic(model.hessian, g, w, c, tol, _SWEEPS, d, product)
         d, product = _improve_on_face(model.hessian, g, w, c, d, product, damping)
         damping = max(0.3 * damping, 1e-9)
         before, value = value, _model_value(g, w, c, d, product)

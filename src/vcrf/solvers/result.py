@@ -19,7 +19,7 @@ class Status(Enum):
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
     SETTLED = "The objective hardly moves any more, and the face is too large for Newton steps: the gap stays open."
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
-    UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; stopped by the limit on passes or for lack of progress."
+    UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; no more passes, or no more progress."
 
 
 @dataclass(frozen=True)

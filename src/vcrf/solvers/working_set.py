@@ -163,7 +163,7 @@ class _Run:
         state = self._first_state(start)
         status = Status.CONVERGED
         try:
-            n_steps, n_idle = 30, 0
+            n_steps, n_idle, best_gap = 30, 0, np.inf
             while True:
                 state, scan = self._certify(state)
                 self._report(state, "scan")
@@ -178,8 +178,11 @@ class _Run:
                     target = max(0.1 * self._gap(state) / state.objective, 0.5 * self.tol)
                     state = self._minimise(state, target if self.is_certifiable else 0.0, n_steps)
                 self._check_settled(state)
-                n_idle = n_idle + 1 if before - state.objective <= 1e-15 * before else 0
-                if n_idle > 5:
+                # Near the optimum the objective is flat in double precision while the gap still shrinks.
+                is_idle = before - state.objective <= 1e-15 * before and not self._gap(state) < 0.9 * best_gap
+                n_idle = n_idle + 1 if is_idle else 0
+                best_gap = min(best_gap, self._gap(state))
+                if n_idle > 8:
                     raise _Interrupted(Status.STALLED)
                 n_steps = min(int(1.3 * n_steps), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
@@ -372,7 +375,7 @@ class _Run:
         if self.n_rest > 0:
             self.n_rest -= 1
             return False
-        return self.on_face and self.excess < _NEWTON_BELOW and can_model(self.surrogate, n_free)
+        return self.excess < _NEWTON_BELOW and can_model(self.surrogate, n_free)
 
     def _newton(self, state: _State, target: float) -> _State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
