@@ -80,7 +80,7 @@ def main() -> None:
         report(name, tagger, seconds, test)
     print("\nThe VCRF penalises each family of features by its complexity on top of the L1-CRF's strength.")
     print("The gap is certified: no weights of any candidates lower the objective by more than this share.")
-    print("Where the intervals overlap, this test part is too small to tell the two apart by their error.")
+    print("Each interval is for one model alone: where they overlap, they do not settle which model is better.")
 
     (tokens,) = language.sample(1, seed=1).tokens
     print("\nA new sentence, tagged by the VCRF, with probabilities:")

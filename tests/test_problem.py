@@ -172,9 +172,7 @@ def test_single_labels_and_longer_patterns_are_restricted_apart(candidates):
 @given(cases(merge_twins=False))
 def test_merging_twins_does_not_change_the_count(case):
     """Candidates are counted before any reduction, merged or not."""
-    again = build_problem(
-        case.problem.text, case.problem.y, case.problem.n_labels, case.families, merge_twins=True
-    )
+    again = build_problem(case.problem.text, case.problem.y, case.problem.n_labels, case.families, merge_twins=True)
     assert case.problem.n_candidates == again.n_candidates
     assert len(again.columns) <= len(case.problem.columns) == case.problem.columns.n_attributes.sum()
 
@@ -193,6 +191,13 @@ def test_observed_codes_are_the_columns_true_patterns(case, k):
         for t in column(problem, c)
         if t in here
     }
+    if k == 1:
+        # Attributes of value 0 count as seen with their label.
+        expected |= {
+            int(c) * problem.n_labels + int(problem.y[t])
+            for c, t in zip(*problem.columns.zeros, strict=True)
+            if 1 in orders_of(problem, int(c))
+        }
     assert problem.observed(k).tolist() == sorted(expected)
 
 
@@ -213,8 +218,7 @@ def test_column_mass_weighs_the_tokens_by_their_sentence(case):
     problem = case.problem
     weight = [w for w, sentence in zip(case.weights, case.corpus, strict=True) for _ in sentence]
     expected = [
-        sum(weight[t] * abs(value) for t, value in column(problem, c).items())
-        for c in range(len(problem.columns))
+        sum(weight[t] * abs(value) for t, value in column(problem, c).items()) for c in range(len(problem.columns))
     ]
     np.testing.assert_allclose(problem.column_mass, expected, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(problem.token_weights, weight)
@@ -261,9 +265,7 @@ def test_sources_are_shared_between_families_of_several_orders():
 def test_a_feature_in_two_families_is_an_error():
     """A feature has one complexity."""
     families = [Family("words", (WORD,)), Family("again", (BIAS, WORD))]
-    with pytest.raises(
-        InputError, match=r"'words' and 'again' both have 'word' with tag patterns of length 1"
-    ):
+    with pytest.raises(InputError, match=r"'words' and 'again' both have 'word' with tag patterns of length 1"):
         build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, families)
 
 
@@ -290,9 +292,7 @@ def test_unknown_candidates_are_an_error(candidates):
 
 def test_too_many_arcs_are_refused_before_anything_is_read():
     """1000 labels at order 3 need 10**9 arcs; the message names the knob."""
-    message = (
-        r"length 3 over 1000 labels need a table of 1,000,000,000 arcs; the budget is [\d,]+\. Lower `tags`"
-    )
+    message = r"length 3 over 1000 labels need a table of 1,000,000,000 arcs; the budget is [\d,]+\. Lower `tags`"
     with pytest.raises(BudgetError, match=message):
         build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 1000, default_families(tags=3))
     build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 1000, default_families(tags=2))
@@ -301,9 +301,7 @@ def test_too_many_arcs_are_refused_before_anything_is_read():
 def test_default_weights_are_the_mean_over_sentences():
     """1/m each, empty sentences counted; no sentences, no weights."""
     families = [Family("w", (WORD,))]
-    problem = build_problem(
-        intern_sentences([["a"], [], ["b", "a"], ["c"]]), np.zeros(4, np.uint32), 2, families
-    )
+    problem = build_problem(intern_sentences([["a"], [], ["b", "a"], ["c"]]), np.zeros(4, np.uint32), 2, families)
     assert problem.weights.tolist() == [0.25] * 4
     empty = build_problem(intern_sentences([]), np.zeros(0, np.uint32), 2, families)
     assert len(empty.weights) == empty.n_candidates == len(empty.column_mass) == 0
