@@ -115,7 +115,9 @@ class Enumeration:
         self.weights = problem.weights
         # Sentences of zero length have one label sequence, the empty one: value, gradient and entropy are 0.
         self.lengths = np.diff(problem.sent_ptr).tolist()
-        self.truths = [tuple(problem.y[a:z].tolist()) for a, z in zip(problem.sent_ptr, problem.sent_ptr[1:], strict=False)]
+        self.truths = [
+            tuple(problem.y[a:z].tolist()) for a, z in zip(problem.sent_ptr, problem.sent_ptr[1:], strict=False)
+        ]
         self.columns = [column_of(problem, c) for c in range(len(problem.columns))]
         self.gold = [int(np.ravel_multi_index(y, [problem.n_labels] * len(y))) if y else 0 for y in self.truths]
         self.counts = [self._counts(i) for i in range(n)]
@@ -166,9 +168,7 @@ class Enumeration:
 
     def dual_value(self, w):
         """Return the weighted sum of E[loss] + entropy."""
-        return sum(
-            p * oracles.dual_value(self.probabilities(i, w), self.losses[i]) for i, p in enumerate(self.weights)
-        )
+        return sum(p * oracles.dual_value(self.probabilities(i, w), self.losses[i]) for i, p in enumerate(self.weights))
 
     def gradients(self, w, candidates):
         """Return the gradient of other features than the enumerated ones, through marginals of patterns."""
@@ -213,6 +213,8 @@ class Enumeration:
         if n:
             # Restarts with a fresh memory: one run may stop short.
             for _ in range(3):
-                z = minimize(objective, z, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * (2 * n), options=options).x
+                z = minimize(
+                    objective, z, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * (2 * n), options=options
+                ).x
         w = z[:n] - z[n:]
         return self.value(w) + l1 @ np.abs(w) + 0.5 * l2 @ w**2, w

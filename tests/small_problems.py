@@ -101,7 +101,15 @@ def _families(draw, text, kind, tags):
 
 @st.composite
 def cases(
-    draw, max_labels=4, max_tags=4, max_length=6, max_sentences=4, candidates="all", merge_twins=True, loss=None, min_tags=1
+    draw,
+    max_labels=4,
+    max_tags=4,
+    max_length=6,
+    max_sentences=4,
+    candidates="all",
+    merge_twins=True,
+    loss=None,
+    min_tags=1,
 ):
     """Problems with up to 4**6 label sequences a sentence; lengths 0 and 1, one label, weights, numbers."""
     n_labels = draw(st.integers(1, max_labels))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enumeration import Enumeration, all_candidates, number_of
+from enumeration import Enumeration, all_candidates, families_of, number_of
 from small_problems import cases, penalty_of, strengths
 from vcrf.families import BIAS, Family, intern_sentences
 from vcrf.penalties import FamilyPenalty
@@ -75,8 +75,6 @@ def test_bound_is_tight_at_the_optimum(found):
 
 def merged_strengths(case, penalty, candidates):
     """Strengths of the merged features for L1 (the least of the members) and L2 (harmonic); None for elastic."""
-    from enumeration import families_of
-
     members = [families_of(case.problem, f.column, f.k) for f in candidates]
     if not np.any(penalty.l2):
         return np.array([penalty.l1[m].min() for m in members]), np.zeros(len(candidates))

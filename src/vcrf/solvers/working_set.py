@@ -375,7 +375,9 @@ class _Run:
         if self.n_rest > 0:
             self.n_rest -= 1
             return False
-        return self.excess < _NEWTON_BELOW and can_model(self.surrogate, n_free)
+        # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
+        distance = self.violation if self.penalty.is_smooth_part else self.excess
+        return distance < _NEWTON_BELOW and can_model(self.surrogate, n_free)
 
     def _newton(self, state: _State, target: float) -> _State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
