@@ -79,9 +79,9 @@ def test_complexity_strength_weighs_families(norm: str) -> None:
     """A family's strength is complexity_strength * r_k + base_strength, in every norm."""
     families = [WORD, *transition_families(2)]
     given = {family.name: 1.0 + i for i, family in enumerate(families)}
-    model = VCRF(
-        families=families, complexities=given, complexity_strength=1e-2, base_strength=1e-3, norm=norm
-    ).fit(X, Y)
+    model = VCRF(families=families, complexities=given, complexity_strength=1e-2, base_strength=1e-3, norm=norm).fit(
+        X, Y
+    )
     ratio = {"l1": 1.0, "l2": 0.0, "elastic": 0.5}[norm]
     for facts in model.families_:
         strength = 1e-2 * given[facts.name] + 1e-3
@@ -164,9 +164,7 @@ def test_arrays_of_strings_and_tuples() -> None:
     expected = VCRF().fit(X, Y).predict(X)
     kinds: list[Any] = [tuple, np.array, iter]
     for kind in kinds:
-        assert (
-            VCRF().fit([kind(x) for x in X], [kind(y) for y in Y]).predict([kind(x) for x in X]) == expected
-        )
+        assert VCRF().fit([kind(x) for x in X], [kind(y) for y in Y]).predict([kind(x) for x in X]) == expected
 
 
 def test_int_labels_come_back() -> None:
@@ -467,9 +465,7 @@ def test_fit_leaves_input_alone() -> None:
 # ------------------------------------------------------------------------------------ the package
 
 
-@pytest.mark.parametrize(
-    "statement", ["import vcrf", "from vcrf import read_corpus", "import vcrf; dir(vcrf)"]
-)
+@pytest.mark.parametrize("statement", ["import vcrf", "from vcrf import read_corpus", "import vcrf; dir(vcrf)"])
 def test_import_is_light(statement: str) -> None:
     """Importing vcrf or reading a file loads neither numba, scipy nor scikit-learn."""
     program = f"{statement}\nimport sys\nprint(*sorted({{'numba', 'scipy', 'sklearn'}} & set(sys.modules)))"

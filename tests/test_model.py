@@ -64,9 +64,7 @@ def fake_result(problem: Problem, n: int, seed: int) -> SolverResult:
     for k in problem.lengths:
         columns = np.flatnonzero(problem.has_order(k))
         codes = rng.integers(problem.n_labels**k, size=n)
-        found.append(
-            problem.join_features(rng.choice(columns, n).astype(np.uint32), k, codes.astype(np.uint32))
-        )
+        found.append(problem.join_features(rng.choice(columns, n).astype(np.uint32), k, codes.astype(np.uint32)))
     features = np.unique(np.concatenate(found))
     weights = rng.choice([-2.0, -0.5, -0.125, 0.25, 1.0, 3.0], len(features))
     return SolverResult(features, weights, 1.0, 0.0, 0.0, Status.CONVERGED, 1, 0.0)
@@ -87,9 +85,7 @@ def merged_score(problem: Problem, result: SolverResult, labels: Sequence[int]) 
     """Score of labels of the training text, read off the columns."""
     total = 0.0
     columns, lengths, codes = problem.split_features(result.features)
-    values = (
-        problem.columns.values if len(problem.columns.values) else np.ones(len(problem.columns.positions))
-    )
+    values = problem.columns.values if len(problem.columns.values) else np.ones(len(problem.columns.positions))
     parts = (columns.tolist(), lengths.tolist(), codes.tolist(), result.weights.tolist())
     for column, k, code, weight in zip(*parts, strict=True):
         for j in range(problem.columns.ptr[column], problem.columns.ptr[column + 1]):
@@ -147,9 +143,7 @@ def test_split_weights_give_the_merged_scores(name: str, norm: str) -> None:
     potentials = model.potentials(problem.text)
     for seed in range(5):
         labels = np.random.default_rng(seed).integers(3, size=problem.n_tokens).tolist()
-        assert model_score(potentials, labels) == pytest.approx(
-            merged_score(problem, result, labels), abs=1e-9
-        )
+        assert model_score(potentials, labels) == pytest.approx(merged_score(problem, result, labels), abs=1e-9)
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -184,9 +178,7 @@ def test_scores_of_new_dicts_are_sums_over_named_features(order: int) -> None:
 
 
 @given(corpora.dict_sentences, st.integers(1, 3), st.sampled_from(NORMS), st.integers(0, 99))
-def test_any_dicts_keep_their_merged_scores(
-    corpus: list[list[Any]], order: int, norm: str, seed: int
-) -> None:
+def test_any_dicts_keep_their_merged_scores(corpus: list[list[Any]], order: int, norm: str, seed: int) -> None:
     """Whatever the dicts, the model of the training text scores as the merged features do."""
     problem = fake_problem(corpus, None, order)
     if not all(np.any(problem.has_order(k)) for k in problem.lengths):
@@ -318,9 +310,7 @@ def test_model_without_weights_takes_the_first_label() -> None:
     problem = fake_problem(TRAIN, FAMILIES["default-2"], 0)
     nothing = SolverResult(np.zeros(0, np.int64), np.zeros(0), 1.0, 0.0, 0.0, Status.CONVERGED, 1, 0.0)
     model = build_model(problem, penalty_for(problem, "l1").bind(problem), nothing, LABELS)
-    assert [labels.tolist() for labels in model.decode(intern_sentences(UNSEEN))] == [
-        [0] * len(s) for s in UNSEEN
-    ]
+    assert [labels.tolist() for labels in model.decode(intern_sentences(UNSEEN))] == [[0] * len(s) for s in UNSEEN]
     assert model.order == 1
     assert list(model.features()) == []
 

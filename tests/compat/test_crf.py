@@ -48,22 +48,18 @@ def crfsuite_objective(X: list[Any], y: list[list[str]], crf: Any, c1: float, c2
 
     def flat(item: dict[str, Any]) -> dict[str, float]:
         return {
-            f"{k}:{v}" if isinstance(v, str) else k: 1.0 if isinstance(v, str) else float(v)
-            for k, v in item.items()
+            f"{k}:{v}" if isinstance(v, str) else k: 1.0 if isinstance(v, str) else float(v) for k, v in item.items()
         }
 
     total = 0.0
     for sentence, reference in zip(X, y, strict=True):
         items = [flat(item) for item in sentence]
-        emitted = [
-            {b: sum(v * state.get((a, b), 0.0) for a, v in item.items()) for b in labels} for item in items
-        ]
+        emitted = [{b: sum(v * state.get((a, b), 0.0) for a, v in item.items()) for b in labels} for item in items]
         forward = emitted[0]
         path = emitted[0][reference[0]]
         for t in range(1, len(items)):
             forward = {
-                b: emitted[t][b]
-                + math.log(sum(math.exp(forward[a] + transition.get((a, b), 0.0)) for a in labels))
+                b: emitted[t][b] + math.log(sum(math.exp(forward[a] + transition.get((a, b), 0.0)) for a in labels))
                 for b in labels
             }
             path += emitted[t][reference[t]] + transition.get((reference[t - 1], reference[t]), 0.0)

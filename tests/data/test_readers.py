@@ -250,9 +250,7 @@ def test_underscore_is_a_label_in_columns(save: Save) -> None:
         ("a X\n", {"tag": "xpos"}, ": tag='xpos', but a column file has no named columns. Pass the column's"),
     ],
 )
-def test_malformed_columns_are_named(
-    save: Save, content: str, options: dict[str, object], expected: str
-) -> None:
+def test_malformed_columns_are_named(save: Save, content: str, options: dict[str, object], expected: str) -> None:
     """Protects the messages of column files."""
     path = save("a.txt", content)
     assert error_of(path, **options).startswith(f"{path}{expected}")
@@ -306,9 +304,7 @@ def test_damaged_compression_is_an_input_error(save: Save, kind: str) -> None:
     for content in (TWO.encode(), cut):
         path = save(f"a.conllu.{kind}", content)
         message = error_of(path)
-        assert message.startswith(
-            f"{path}: expected {names[kind]} data, got bytes that cannot be decompressed"
-        )
+        assert message.startswith(f"{path}: expected {names[kind]} data, got bytes that cannot be decompressed")
         assert message.endswith(f"rename it without .{kind}.")
 
 

@@ -215,9 +215,7 @@ def test_bayes_decoding_beats_words_alone() -> None:
     corpus = language.sample(60, seed=4)
     with_context = alone = 0
     for sentence in corpus:
-        by_word = [
-            language.labels[i] for i in language.lexicon.likelihood(list(sentence.tokens)).argmax(axis=1)
-        ]
+        by_word = [language.labels[i] for i in language.lexicon.likelihood(list(sentence.tokens)).argmax(axis=1)]
         by_all = language.bayes_decode(sentence.tokens)
         alone += sum(a != b for a, b in zip(by_word, sentence.labels, strict=True))
         with_context += sum(a != b for a, b in zip(by_all, sentence.labels, strict=True))

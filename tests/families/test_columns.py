@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 
 from corpora import dict_sentences, merged_columns, occurrences, sentences, template_lists
@@ -125,9 +124,7 @@ def test_a_class_forms_as_sources_join():
 
 def test_numbers_at_the_same_positions_are_twins_only_if_equal():
     """Columns differ if one value differs, also in sign."""
-    text = read_attributes(
-        [[{"a": 2.0, "b": 2.0, "c": -2.0, "d": 2.0}, {"a": 0.5, "b": 0.5, "c": 0.5, "d": 1.5}]]
-    )
+    text = read_attributes([[{"a": 2.0, "b": 2.0, "c": -2.0, "d": 2.0}, {"a": 0.5, "b": 0.5, "c": 0.5, "d": 1.5}]])
     columns = read_columns(text, [NamedFeature(name) for name in "abcd"])
     assert sorted(columns.class_sources) == [(0, 1), (2,), (3,)]
 

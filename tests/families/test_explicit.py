@@ -25,9 +25,7 @@ leaves = st.one_of(
     st.sets(st.sampled_from(["p", "q", "é"])),
 )
 nested = st.recursive(leaves, lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=6)
-any_dict_sentences = st.lists(
-    st.lists(st.dictionaries(names, nested, max_size=4), max_size=3), min_size=1, max_size=3
-)
+any_dict_sentences = st.lists(st.lists(st.dictionaries(names, nested, max_size=4), max_size=3), min_size=1, max_size=3)
 
 
 def tokens_read(text):
@@ -131,9 +129,7 @@ def test_order_of_a_set_does_not_matter():
 @pytest.mark.parametrize("wrap", [lambda v: {"f": v}, lambda v: {"f": {"g": v}}, lambda v: [0.0, v]])
 def test_numbers_must_be_finite(value, wrap):
     """NaN and infinity are refused, with the feature and its place."""
-    with pytest.raises(
-        InputError, match=r"Feature '(f|f:g|x1)' \(sentence 1, token 2\) is -?(nan|inf).*finite"
-    ):
+    with pytest.raises(InputError, match=r"Feature '(f|f:g|x1)' \(sentence 1, token 2\) is -?(nan|inf).*finite"):
         read_attributes([[], [{}, {}, wrap(value)]])
 
 

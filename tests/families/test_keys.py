@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,9 +90,7 @@ def test_any_partitions_will_do(corpus, seed, n_partitions, n_classes):
     place = {int(c): group for group in groups for c in group.columns}
     for c, group in place.items():
         where = set(column(columns, c))
-        fits = [
-            ids for ids in found if all(len({t in where for t in np.flatnonzero(ids == k)}) < 2 for k in ids)
-        ]
+        fits = [ids for ids in found if all(len({t in where for t in np.flatnonzero(ids == k)}) < 2 for k in ids)]
         if fits:
             keys = [group.pos_key[t] for t in sorted(where)]
             assert len(set(keys)) == len({fits[0][t] for t in where})

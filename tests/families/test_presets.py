@@ -82,9 +82,7 @@ def test_descriptions_name_the_papers_words_and_affixes(corpus, k1, k3):
                 if attribute is not None:
                     expected[described(attribute, t, u, k3 - u)] += 1
         shown = Counter(
-            source.describe(text, position)
-            for source, key in zip(family.sources, keys, strict=True)
-            if key[position]
+            source.describe(text, position) for source, key in zip(family.sources, keys, strict=True) if key[position]
         )
         assert shown == expected
 
@@ -194,9 +192,7 @@ def test_limits_of_the_default_families_are_respected(corpus, words, tags, affix
     """Neighbours, tag patterns and affixes reach as far as asked; no feature is in two families."""
     families = default_families(words, tags, affix)
     offsets = [abs(offset) for f in families for s in f.sources for offset, r in s.parts if r != "boundary"]
-    lengths = [
-        int(r.split(":")[1]) for f in families for s in f.sources for _, r in s.parts if r.partition(":")[1]
-    ]
+    lengths = [int(r.split(":")[1]) for f in families for s in f.sources for _, r in s.parts if r.partition(":")[1]]
     assert max(offsets) == words
     assert max(f.tags for f in families) == tags
     assert max(lengths, default=0) == affix

@@ -33,9 +33,7 @@ def sequences_of(lattice):
 def random_lattice(n_positions, n_labels, order, seed=0, scale=1.0):
     """Draw normal weights for every arc."""
     rng = np.random.default_rng(seed)
-    return DenseLattice(
-        scale * rng.normal(size=(n_positions, n_labels ** (order - 1), n_labels)), n_labels, order
-    )
+    return DenseLattice(scale * rng.normal(size=(n_positions, n_labels ** (order - 1), n_labels)), n_labels, order)
 
 
 def chain(n_positions, seed=0):
@@ -302,9 +300,7 @@ def test_ten_thousand_positions_of_a_chain_follow_the_perron_root():
     r, left_vector = right[:, roots.real.argmax()].real, left[:, left_roots.real.argmax()].real
     log_z = (n_positions - 1) * np.log(root) + np.log(r.sum() * left_vector.sum() / (left_vector @ r))
     assert lattice.log_partition() == pytest.approx(log_z, rel=1e-12)
-    np.testing.assert_allclose(
-        lattice.label_marginals()[5_000], left_vector * r / (left_vector @ r), rtol=1e-10
-    )
+    np.testing.assert_allclose(lattice.label_marginals()[5_000], left_vector * r / (left_vector @ r), rtol=1e-10)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -29,8 +29,7 @@ def merged(draw, norm=None):
     family_of = draw(st.lists(st.integers(0, 3), min_size=n_members, max_size=n_members))
     templates = [Template(((0, f"prefix:{i + 1}"),)) for i in range(n_members)]
     families = [
-        Family(f"family {f}", tuple(t for t, of in zip(templates, family_of, strict=True) if of == f))
-        for f in range(4)
+        Family(f"family {f}", tuple(t for t, of in zip(templates, family_of, strict=True) if of == f)) for f in range(4)
     ]
     problem = build_problem(intern_sentences([["word"], ["x"]]), np.zeros(2, np.uint32), 2, families)
     whole = [len(problem.columns.class_sources[c]) == n_members for c in problem.columns.classes]
@@ -108,9 +107,7 @@ def test_shares_add_up_and_attain_the_value(case, w):
         split[member] = share
     member_l1, member_l2 = bound.member_l1[first:], bound.member_l2[first:]
     np.testing.assert_allclose(split.sum(), w, rtol=1e-12, atol=1e-15)
-    assert sorted(zip(member_l1[: len(l1)], member_l2[: len(l1)], strict=True)) == sorted(
-        zip(l1, l2, strict=True)
-    )
+    assert sorted(zip(member_l1[: len(l1)], member_l2[: len(l1)], strict=True)) == sorted(zip(l1, l2, strict=True))
     np.testing.assert_allclose(
         cost(split, member_l1[: len(l1)], member_l2[: len(l1)]),
         value_of(bound, group, w),
