@@ -264,7 +264,7 @@ def test_thousand_labels() -> None:
         ("the cat", [["DET"]], "X must be a list of sentences, got str"),
         ([["a"]], ["A"], r"y\[0\] must be a list of labels"),
         ([["a"]], "A", "y must be a list of lists of labels, got str"),
-        ([["a", 1]], [["A", "A"]], "A token must be a str, got int"),
+        ([["a", 1]], [["A", "A"]], "Sentence 0, token 1: a token must be a str, got int"),
         ([[{"a": 1}, "b"]], [["A", "A"]], "Sentence 0, token 1: expected a dict of features"),
         ([[{"a": float("nan")}]], [["A"]], r"Feature 'a' \(sentence 0, token 0\) is nan"),
         ([[[1.0, float("inf")]]], [["A"]], r"Feature 'x1' \(sentence 0, token 0\) is inf"),
@@ -488,3 +488,48 @@ def test_no_warning_when_converged() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         VCRF().fit(X, Y)
+
+
+def test_path_equals_separate_fits():
+    """A path over a grid of strengths reads once, warm-starts, and ends where separate fits do."""
+    corpus = SyntheticLanguage(n_labels=4, seed=1).sample(30, seed=2)
+    grid = [(0.0, 0.01), (0.05, 0.02), (0.02, 0.05)]
+    settings = {"families": "paper", "words": 1, "tags": 2, "affix": 1, "tol": 1e-6}
+    found = list(VCRF(**settings).path(corpus.tokens, corpus.labels, grid))
+    assert sorted((t.complexity_strength, t.base_strength) for t in found) == sorted(grid)
+    for tagger in found:
+        alone = clone(tagger).fit(corpus.tokens, corpus.labels)
+        assert tagger.objective_ == pytest.approx(alone.objective_, rel=2e-6)
+        assert tagger.predict(corpus.tokens) == alone.predict(corpus.tokens)
+
+
+def test_interrupted_path_ends():
+    """Ctrl-C ends the whole path with the point that it met, not one point after another."""
+
+    def interrupt(_record):
+        raise KeyboardInterrupt
+
+    corpus = SyntheticLanguage(n_labels=4, seed=1).sample(10, seed=2)
+    with pytest.warns(UserWarning, match="interrupted"):
+        found = list(VCRF(callback=interrupt).path(corpus.tokens, corpus.labels, [(0.0, 0.01), (0.0, 0.001)]))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"families": None}, "list of Family objects"),
+        ({"families": [1]}, "list of Family objects"),
+        ({"base_strength": "a"}, "base_strength must be a finite number"),
+        ({"max_passes": 0}, "max_passes must be a positive integer"),
+        ({"max_passes": -1}, "max_passes must be a positive integer"),
+        ({"tags": True}, "tags must be an integer"),
+    ],
+)
+def test_wrong_parameters_are_named_and_change_nothing(parameters, message):
+    """A refused fit leaves the estimator as it was fitted before."""
+    tagger = VCRF(base_strength=0.01).fit([["the", "cat"]], [["D", "N"]])
+    with pytest.raises(InputError, match=message):
+        tagger.set_params(**parameters).fit([["q"]], [["Z"]])
+    assert tagger.classes_ == ["D", "N"]
+    assert tagger.predict([["the", "cat"]]) == [["D", "N"]]

@@ -88,7 +88,7 @@ def test_crfsuite_weights_have_crfsuite_loss(crf, crfsuite, tamil):
     """CRFsuite's own weights evaluated by our objective give CRFsuite's printed loss to 1e-6."""
     loss, tagger = crfsuite
     info = tagger.info()
-    problem = crf._problem(read_attributes(tamil[0][0]), tamil[0][1])
+    problem = crf._problem(read_attributes(tamil[0][0]), tamil[0][1], crf.classes_)
     where = _columns_by_attribute(problem)
     number = {label: i for i, label in enumerate(crf.classes_)}
     weights: dict[int, float] = {}

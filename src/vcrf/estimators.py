@@ -6,11 +6,11 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from numbers import Integral
-from typing import Any, TypeVar
+from numbers import Integral, Real
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from vcrf.errors import InputError, NotFittedError
@@ -29,7 +29,7 @@ from vcrf.families import (
 from vcrf.families.explicit import AttributeText
 from vcrf.model import FamilyFacts, Label, Model, Potentials, build_model
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import build_problem
+from vcrf.problem import Problem, build_problem
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 from vcrf.types import Floats, UInts32
 
@@ -132,6 +132,14 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     def _names(self, ids: list[int]) -> list[Label]:
         labels = self._model().labels
         return [labels[i] for i in ids]
+
+
+class _TrainingData(NamedTuple):
+    """What fitting needs of the data, whatever the strengths."""
+
+    problem: Problem
+    classes: list[Label]
+    complexities: Floats
 
 
 class VCRF(SequenceEstimator):
@@ -267,26 +275,66 @@ class VCRF(SequenceEstimator):
         VCRF
             Itself.
         """
-        from vcrf.solvers.working_set import solve
+        return self._solve(self._read(X, y, sample_weight), None)
 
+    def path(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        grid: Iterable[tuple[float, float]],
+        sample_weight: Sequence[float] | None = None,
+    ) -> Iterator[VCRF]:
+        """Train for many strengths: the data are read once and each point starts from the one before.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        grid : iterable of (complexity_strength, base_strength)
+            Visited from strong to weak.
+
+        Yields
+        ------
+        VCRF
+            A fitted copy of this estimator for each point. An interrupted point (Ctrl-C, or the callback) is the
+            last one.
+        """
+        data = self._read(X, y, sample_weight)
+        typical = float(np.mean(data.complexities))
+        start: SolverResult | None = None
+        for complexity, base in sorted(grid, key=lambda point: (-(point[0] * typical + point[1]), -point[0])):
+            tagger: VCRF = clone(self).set_params(complexity_strength=complexity, base_strength=base)
+            start = tagger._solve(data, start).result_
+            yield tagger
+            if start.status is Status.INTERRUPTED:
+                return
+
+    def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> _TrainingData:
+        """Check the input and build the problem; nothing is kept on the estimator yet."""
         sentences, labels, weights = training_sentences(X, y, sample_weight)
-        self.classes_ = sorted_classes(labels)
+        classes = sorted_classes(labels)
         text = read_text(sentences)
         families = self._families(text)
         check_readable(text, families)
+        complexities = self._complexities(families, text, len(classes))
         problem = build_problem(
-            text, label_numbers(labels, self.classes_), len(self.classes_), families,
-            weights=weights, candidates=self.candidates,
-        )  # fmt: skip
-        complexities = self._complexities(families, text)
-        penalty = self._penalty(complexities, text.n_sentences)
+            text, label_numbers(labels, classes), len(classes), families, weights=weights, candidates=self.candidates
+        )
+        return _TrainingData(problem, classes, complexities)
+
+    def _solve(self, data: _TrainingData, start: SolverResult | None) -> VCRF:
+        from vcrf.solvers.working_set import solve
+
+        problem = data.problem
+        penalty = self._penalty(data.complexities, problem.text.n_sentences)
         result = solve(
-            problem, penalty, costs=self._costs(text), tol=check_tol(self.tol), max_passes=self.max_passes,
-            threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
+            problem, penalty, costs=self._costs(problem.text), tol=check_tol(self.tol),
+            max_passes=check_passes("max_passes", self.max_passes), threads=n_threads(self.n_jobs), start=start,
+            callback=combined_callback(self.callback, self.verbose),
         )  # fmt: skip
+        self.model_ = build_model(problem, penalty.bind(problem), result, data.classes, data.complexities)
+        self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
-        self.result_ = result
-        self.model_ = build_model(problem, penalty.bind(problem), result, self.classes_, complexities)
         warn_unless_converged(result, "max_passes")
         return self
 
@@ -336,12 +384,16 @@ class VCRF(SequenceEstimator):
         given = {name: limit for name, limit in limits.items() if limit is not None}
         if not isinstance(self.families, str):
             _check_no_limits(given, "a list of families")
+            if not isinstance(self.families, Iterable) or not all(isinstance(f, Family) for f in self.families):
+                raise InputError(
+                    f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
+                )
             return list(self.families)
         if self.families not in ("default", "paper"):
             raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
         for name, limit in given.items():
             least = 1 if name == "tags" else 0
-            if not isinstance(limit, Integral) or limit < least:
+            if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < least:
                 raise InputError(f"{name} must be an integer of at least {least}, got {limit!r}.")
         if isinstance(text, AttributeText):
             if self.families == "paper":
@@ -354,13 +406,13 @@ class VCRF(SequenceEstimator):
             return explicit_families(text, tags)
         return default_families(**given) if self.families == "default" else paper_families(**given)
 
-    def _complexities(self, families: list[Family], text: Text) -> Floats:
+    def _complexities(self, families: list[Family], text: Text, n_labels: int) -> Floats:
         if isinstance(self.complexities, str):
             if self.complexities != "paper":
                 raise InputError(
                     f"complexities must be 'paper' or a mapping from family name to number, got {self.complexities!r}."
                 )
-            return paper_complexities(families, text, len(self.classes_))
+            return paper_complexities(families, text, n_labels)
         names = {family.name for family in families}
         missing, unknown = names - set(self.complexities), set(self.complexities) - names
         if missing or unknown:
@@ -374,7 +426,7 @@ class VCRF(SequenceEstimator):
         base = 0.5 / n_sentences if self.base_strength is None else self.base_strength
         complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
-            if not 0.0 <= strength < np.inf:
+            if not _is_strength(strength):
                 raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
         return FamilyPenalty.from_strengths(complexity * complexities + base, self.norm, self.l1_ratio)
 
@@ -552,6 +604,13 @@ def check_tol(tol: float) -> float:
     return tol
 
 
+def check_passes(name: str, limit: int | None) -> int | None:
+    """Return a limit on passes: None or at least 1."""
+    if limit is not None and (not isinstance(limit, Integral) or limit < 1):
+        raise InputError(f"{name} must be a positive integer, or None for no limit, got {limit!r}.")
+    return limit
+
+
 def combined_callback(callback: Callback | None, verbose: bool) -> Callback | None:
     """Return one callback that reports on the terminal, if verbose, and calls the user's."""
     if not verbose:
@@ -591,6 +650,10 @@ def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _is_strength(value: object) -> bool:
+    return isinstance(value, Real) and bool(0.0 <= float(value) < np.inf)
 
 
 def _check_no_limits(given: dict[str, int], what: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.estimators import (
     SequenceEstimator,
+    check_passes,
     check_tol,
     combined_callback,
     label_numbers,
@@ -80,8 +81,8 @@ class CRF(SequenceEstimator):
 
     Notes
     -----
-    Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap and does not
-    depend on `epsilon` or `delta`; `predict` always returns a list of lists; using it before `fit` raises
+    Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by
+    `delta` and `period` only where that is out of reach); `predict` always returns a list of lists; using it before `fit` raises
     NotFittedError; features with negative values keep their weights; there are no temporary files.
 
     Examples
@@ -182,17 +183,18 @@ class CRF(SequenceEstimator):
         if (X_dev is None) != (y_dev is None):
             raise InputError("X_dev and y_dev belong together: got one without the other.")
         sentences, labels, _ = training_sentences(X, y)
-        self.classes_ = list(dict.fromkeys(chain.from_iterable(labels)))
-        problem = self._problem(read_attributes(sentences), labels)
+        classes = list(dict.fromkeys(chain.from_iterable(labels)))
+        problem = self._problem(read_attributes(sentences), labels, classes)
         penalty = self._penalty(problem)
         result = solve(
-            problem, penalty, tol=check_tol(self.tol), max_passes=self.max_iterations,
+            problem, penalty, tol=check_tol(self.tol), max_passes=check_passes("max_iterations", self.max_iterations),
             threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
             settle=100.0 * (self.delta or 1e-5) / (self.period or 10),
         )  # fmt: skip
         self.__dict__.pop("_weights", None)
         self.result_, self.n_sentences_ = result, len(sentences)
-        self.model_ = build_model(problem, penalty.bind(problem), result, self.classes_)
+        self.model_ = build_model(problem, penalty.bind(problem), result, classes)
+        self.classes_ = classes
         # SETTLED is where CRFsuite stops too, by the same delta and period.
         if self.max_iterations is None and result.status is not Status.SETTLED:
             warn_unless_converged(result, "max_iterations")
@@ -247,12 +249,12 @@ class CRF(SequenceEstimator):
 
     # ---- internal ----
 
-    def _problem(self, text: AttributeText, labels: list[list[Label]]) -> Problem:
+    def _problem(self, text: AttributeText, labels: list[list[Label]], classes: list[Label]) -> Problem:
         families = [Family(name, (NamedFeature(name),)) for name in text.source_names]
         families.append(Family("transitions", (BIAS,), tags=2))
         candidates = (_candidates(self.all_possible_states), _candidates(self.all_possible_transitions))
-        numbers = label_numbers(labels, self.classes_)
-        return build_problem(text, numbers, len(self.classes_), families, candidates=candidates)
+        numbers = label_numbers(labels, classes)
+        return build_problem(text, numbers, len(classes), families, candidates=candidates)
 
     def _penalty(self, problem: Problem) -> FamilyPenalty:
         """CRFsuite's strengths of a sum, for our mean: l1 |w| + l2 w^2 / 2 with l1 = c1/m and l2 = 2 c2/m."""

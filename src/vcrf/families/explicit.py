@@ -16,6 +16,9 @@ from vcrf.families.templates import Occurrences
 from vcrf.families.text import Text, encode_strings, sentence_ptr
 from vcrf.types import Floats, Ints, UInts32, UInts64
 
+# Products of larger values overflow in the Hessian.
+_MAX_VALUE = 1e50
+
 
 @dataclass
 class AttributeText(Text):
@@ -257,6 +260,8 @@ def _number(name: str, value: Any, where: str) -> float:
         ) from None
     if not math.isfinite(number):
         raise InputError(f"Feature {name!r} ({where}) is {number}: numeric features must be finite.")
+    if abs(number) > _MAX_VALUE:
+        raise InputError(f"Feature {name!r} ({where}) is {number}: scale numeric features to below {_MAX_VALUE:g}.")
     return number
 
 

@@ -149,11 +149,21 @@ def intern_sentences(sentences: Sequence[Sequence[str]]) -> Text:
     try:
         flat = [ids.setdefault(word, len(ids)) for word in chain.from_iterable(sentences)]
     except TypeError:
-        raise InputError("A token must be a str; some token is not even hashable.") from None
-    for word in ids:
-        if not isinstance(word, str):
-            raise InputError(f"A token must be a str, got {type(word).__name__}: {word!r}.")
+        raise _not_a_str(sentences) from None
+    if not all(isinstance(word, str) for word in ids):
+        raise _not_a_str(sentences)
     return Text(sentence_ptr(sentences), list(ids), np.array(flat, np.uint32))
+
+
+def _not_a_str(sentences: Sequence[Sequence[object]]) -> InputError:
+    """The error for the first token that is no str."""
+    for i, sentence in enumerate(sentences):
+        for t, word in enumerate(sentence):
+            if not isinstance(word, str):
+                return InputError(
+                    f"Sentence {i}, token {t}: a token must be a str, got {type(word).__name__}: {word!r}."
+                )
+    return InputError("A token must be a str.")
 
 
 def sentence_ptr(sentences: Sequence[Sequence[object]]) -> Ints:

@@ -17,7 +17,7 @@ class Status(Enum):
     CONVERGED = "The relative duality gap is below the tolerance."
     MAX_PASSES = "The limit on passes over the data was reached before the tolerance."
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
-    SETTLED = "The objective hardly moves any more, and the face is too large for Newton steps: the gap stays open."
+    SETTLED = "The objective hardly moves any more, and Newton steps (order up to 2, 4,000 weights) are not to be had."
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
     UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; no more passes, or no more progress."
 

@@ -77,11 +77,16 @@ def solve_path(
     threads: int = 1,
     **options: object,
 ) -> Iterator[SolverResult]:
-    """Solve for each penalty in turn, each from the solution before: order them from strong to weak."""
+    """Solve for each penalty in turn, each from the solution before: order them from strong to weak.
+
+    An interrupted point is the last one. `VCRF.path` does the same for a grid of strengths.
+    """
     result: SolverResult | None = None
     for penalty in penalties:
         result = solve(problem, penalty, tol=tol, threads=threads, start=result, **options)  # type: ignore[arg-type]
         yield result
+        if result.status is Status.INTERRUPTED:
+            return
 
 
 class _Interrupted(Exception):
@@ -137,7 +142,8 @@ class _Run:
         )
         self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
         self.is_certifiable = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
-        self.max_passes = max_passes or (_MAX_PASSES if self.is_certifiable else 200)
+        no_limit = _MAX_PASSES if self.is_certifiable else 200
+        self.max_passes = no_limit if max_passes is None else max_passes
         keep = self._can_carry_weight() if screen else np.ones(len(problem.columns), bool)
         costs = np.zeros(problem.text.n_sentences) if costs is None else costs
         self.surrogate = CrfSurrogate(problem, keep, costs, threads)
@@ -338,7 +344,7 @@ class _Run:
         return self._evaluate(self._best, w, is_free=True)
 
     def _gap(self, state: _State) -> float:
-        return max(state.objective - self.lower_bound, 0.0) if self.is_certifiable else np.inf
+        return float(max(state.objective - self.lower_bound, 0.0)) if self.is_certifiable else np.inf
 
     def _gap_on_working_set(self, state: _State) -> float:
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
