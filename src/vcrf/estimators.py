@@ -384,7 +384,7 @@ class VCRF(SequenceEstimator):
         given = {name: limit for name, limit in limits.items() if limit is not None}
         if not isinstance(self.families, str):
             _check_no_limits(given, "a list of families")
-            if not isinstance(self.families, Iterable) or not all(isinstance(f, Family) for f in self.families):
+            if not _is_family_list(self.families):
                 raise InputError(
                     f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
                 )
@@ -650,6 +650,10 @@ def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _is_family_list(value: object) -> bool:
+    return isinstance(value, Iterable) and all(isinstance(family, Family) for family in value)
 
 
 def _is_strength(value: object) -> bool:
