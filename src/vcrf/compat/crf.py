@@ -83,7 +83,8 @@ class CRF(SequenceEstimator):
     -----
     Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by
     `delta` and `period` only where that is out of reach); `predict` always returns a list of lists;
-    using it before `fit` raises NotFittedError; features with negative values keep their weights; there are no temporary files.
+    using it before `fit` raises NotFittedError; features with negative values keep their weights; there are no
+    temporary files.
 
     Examples
     --------
