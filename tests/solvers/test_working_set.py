@@ -250,15 +250,22 @@ def test_largest_gradient_is_the_largest_useful_strength(data):
 @few
 @given(st.data())
 def test_infinite_strength_switches_a_family_off(data):
-    """The same optimum as without the family, under every norm."""
-    case, penalty = data.draw(training())
+    """The same optimum as without the family, under every norm and choice of candidates."""
+    case, penalty = data.draw(training(candidates=data.draw(st.sampled_from(["all", "observed"]))))
     assume(len(case.families) > 1)
     off = data.draw(st.integers(0, len(case.families) - 1))
     l1 = penalty.l1.copy()
     l1[off] = np.inf
     result = fit(case, FamilyPenalty(l1, penalty.l2))
     rest = [i for i in range(len(case.families)) if i != off]
-    problem = build_problem(case.text, case.y, case.n_labels, [case.families[i] for i in rest], weights=case.weights)
+    problem = build_problem(
+        case.text,
+        case.y,
+        case.n_labels,
+        [case.families[i] for i in rest],
+        weights=case.weights,
+        candidates=case.problem.candidates,
+    )
     other = solve(problem, FamilyPenalty(penalty.l1[rest], penalty.l2[rest]), costs=case.costs, tol=tight)
     assert result.objective == pytest.approx(other.objective, rel=1e-8, abs=1e-9)
     for f in weights_of(case, result):
@@ -378,6 +385,19 @@ def test_start_with_features_that_are_switched_off_now(data):
     strong = FamilyPenalty(l1, penalty.l2)
     warm, cold = fit(case, strong, start=start), fit(case, strong)
     assert warm.objective == pytest.approx(cold.objective, rel=1e-8, abs=1e-9)
+
+
+def test_start_with_pairs_of_a_word_that_are_switched_off_now():
+    """The column itself stays: only its patterns of length 2 lose their family."""
+    text = intern_sentences([["a", "b", "a"], ["b", "a", "b"]])
+    y = np.array([0, 1, 1, 1, 0, 1], np.uint32)
+    problem = build_problem(text, y, 2, [Family("word", (WORD,)), Family("word pairs", (WORD,), 2)])
+    start = solve(problem, FamilyPenalty(np.array([0.1, 0.01]), np.zeros(2)))
+    assert np.any(problem.split_features(start.features)[1] == 2)
+    strong = FamilyPenalty(np.array([0.01, np.inf]), np.zeros(2))
+    warm, cold = solve(problem, strong, tol=tight, start=start), solve(problem, strong, tol=tight)
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+    assert np.all(problem.split_features(warm.features)[1] == 1)
 
 
 @few

@@ -57,7 +57,8 @@ def solve(
     penalty : FamilyPenalty
     costs : (n_sentences,) loss of one wrong label in each sentence (1/length is the normalised Hamming loss)
     tol : stop when gap <= tol * objective
-    max_passes : stop after so many passes over the data (None: 20,000; 200 where there is no certificate)
+    max_passes : stop after so many passes over the data (None: 20,000; 200 where there is no certificate); the
+        last scan comes on top
     threads : the result does not depend on it
     start : warm start, for instance the result at neighbouring strengths
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
@@ -175,6 +176,7 @@ class _Run:
                 self._report(state, "scan")
                 if self._gap(state) <= self.tol * state.objective:
                     break
+                self._check_limit()
                 state = self._next_working_set(state, scan)
                 before = state.objective
                 if self._is_near(state):
@@ -240,6 +242,7 @@ class _Run:
         for k, limit in self.limits.items():
             if self.problem.observed_for(k):
                 codes = self.problem.observed(k)
+                codes = codes[np.isfinite(limit[codes // self.problem.n_labels**k])]
                 columns, code = np.divmod(codes, self.problem.n_labels**k)
             else:
                 which = np.flatnonzero(np.isfinite(limit))
@@ -262,14 +265,18 @@ class _Run:
 
     def _evaluate(self, state: _State, w: Floats, is_free: bool = False) -> _State:
         """The state at other weights of the same working set; a free pass is made even past the limit."""
-        if self.surrogate.n_passes >= self.max_passes and not is_free:
-            raise _Interrupted(Status.MAX_PASSES if self.is_certifiable else Status.UNCERTIFIED)
+        if not is_free:
+            self._check_limit()
         value, g_value = self.surrogate.value_and_gradient(state.active, w)
         extra, g_extra = self.penalty.smooth(state.groups, w)
         new = _State(state.active, state.groups, state.thresholds, w, value, value + extra, g_value, g_value + g_extra)
         if new.objective < self._best.objective:
             self._best = new
         return new
+
+    def _check_limit(self) -> None:
+        if self.surrogate.n_passes >= self.max_passes:
+            raise _Interrupted(Status.MAX_PASSES if self.is_certifiable else Status.UNCERTIFIED)
 
     def _certify(self, state: _State) -> tuple[_State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
@@ -404,6 +411,7 @@ class _Run:
     def _newton_step(self, state: _State) -> tuple[_State | None, float]:
         from threadpoolctl import threadpool_limits
 
+        self._check_limit()
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.98 * state.thresholds))
         c, w, g = state.thresholds[chosen], state.w[chosen], state.g[chosen]
         nudge = 1e-6 * (1.0 + np.abs(w)) * np.where(w >= 0.0, 1.0, -1.0)

@@ -12,6 +12,10 @@ from vcrf.problem import Problem
 from vcrf.surrogates.workers import cut
 from vcrf.types import Floats, Ints, UInts32
 
+# Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
+# cut, and handing out a block costs as much as thousands of rows.
+_BLOCKS = 4
+
 
 @dataclass(frozen=True)
 class GroupEntries:
@@ -57,7 +61,7 @@ class ActiveSet:
         return len(self.features)
 
 
-def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints, n_blocks: int) -> ActiveSet:
+def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -> ActiveSet:
     """Arrays for a sorted set of features: single labels by key, plain patterns as a table, the rest by token."""
     column, length, code = problem.split_features(features)
     is_plain = column == problem.bias_column
@@ -70,14 +74,12 @@ def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints, n
         table_sizes=length[in_table],
         table_codes=code[in_table],
         order=int(length.max(initial=1)),
-        **_compile_rows(problem, groups, features, code, n_blocks),
+        **_compile_rows(problem, groups, features, code),
         **_compile_corrections(problem, column, length, code, corrected),
     )
 
 
-def _compile_rows(
-    problem: Problem, groups: list[KeyGroup], features: Ints, code: UInts32, n_blocks: int
-) -> dict[str, Any]:
+def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code: UInts32) -> dict[str, Any]:
     """Key-major lists of single-label features, and the keys' positions."""
     from vcrf.kernels import gradient
 
@@ -93,7 +95,7 @@ def _compile_rows(
         count = np.searchsorted(features, base + problem.n_labels) - first
         if not np.any(count):
             continue
-        parts.append(GroupEntries(group, offset, first, count, cut(group.col_ptr, n_blocks)))
+        parts.append(GroupEntries(group, offset, first, count, cut(group.col_ptr, _BLOCKS)))
         rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
@@ -123,10 +125,10 @@ def _compile_rows(
         "row_labels": labels,
         "row_features": entries,
         "row_values": values,
-        "row_bounds": cut(row_ptr, n_blocks),
+        "row_bounds": cut(row_ptr, _BLOCKS),
         "key_ptr": key_ptr,
         "key_positions": positions,
-        "key_bounds": cut(key_ptr, n_blocks),
+        "key_bounds": cut(key_ptr, _BLOCKS),
     }
 
 

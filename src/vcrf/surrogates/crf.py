@@ -60,7 +60,7 @@ class CrfSurrogate:
 
     def compile(self, features: Ints) -> ActiveSet:
         """Arrays for a sorted set of features."""
-        return compile_features(self.problem, self.groups, features, self._n_blocks)
+        return compile_features(self.problem, self.groups, features)
 
     # ----- evaluate
 
