@@ -8,8 +8,6 @@ the free weights, so that the direction is a quasi-Newton step of the face, and 
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from vcrf.types import Bools, Floats, Ints
@@ -31,41 +29,44 @@ class LbfgsMemory:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._pairs: deque[tuple[Floats, Floats]] = deque(maxlen=size)
+        self._steps = np.zeros((size, 0))
+        self._changes = np.zeros((size, 0))
+        self._order: list[int] = []  # slots, oldest first
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._order)
 
     def add(self, step: Floats, change: Floats) -> None:
-        if float(step @ change) > 1e-12 * float(change @ change):
-            self._pairs.append((step, change))
+        """Remember a pair, if it has positive curvature; the oldest gives way."""
+        if not float(step @ change) > 1e-12 * float(change @ change):
+            return
+        if self._steps.shape[1] != len(step):
+            self._order = []
+            self._steps, self._changes = np.zeros((self.size, len(step))), np.zeros((self.size, len(step)))
+        slot = self._order.pop(0) if len(self._order) == self.size else len(self._order)
+        self._steps[slot], self._changes[slot] = step, change
+        self._order.append(slot)
 
     def clear(self) -> None:
-        self._pairs.clear()
+        """Forget everything."""
+        self._order = []
 
     def resize(self, kept: Ints, where: Ints, n: int) -> None:
         """Follow a change of the working set: coordinates `kept` move to `where` of n; new ones have no history."""
-        pairs = list(self._pairs)
-        self._pairs.clear()
-        for old_step, old_change in pairs:
+        steps, changes, order = self._steps, self._changes, self._order
+        self._order = []
+        self._steps, self._changes = np.zeros((self.size, n)), np.zeros((self.size, n))
+        for slot in order:
             step, change = np.zeros(n), np.zeros(n)
-            step[where], change[where] = old_step[kept], old_change[kept]
+            step[where], change[where] = steps[slot][kept], changes[slot][kept]
             self.add(step, change)
 
     def direction(self, pseudo: Floats, free: Bools | None) -> Floats:
         """Minus the approximate inverse Hessian times the pseudo-gradient, on the free coordinates if given."""
         d = -pseudo
-        shares: list[tuple[Floats, Floats, float, float]] = []
-        for full_step, full_change in reversed(self._pairs):
-            step, change = (full_step, full_change) if free is None else (full_step * free, full_change * free)
-            curvature = float(step @ change)
-            if curvature > 1e-12 * float(change @ change):
-                share = float(step @ d) / curvature
-                shares.append((step, change, curvature, share))
-                d -= share * change
-        if shares:
-            _, change, curvature, _ = shares[0]
-            d *= curvature / float(change @ change)
-        for step, change, curvature, share in reversed(shares):
-            d += (share - float(change @ d) / curvature) * step
+        if self._order:
+            from vcrf.kernels import lbfgs
+
+            mask = np.ones(len(d), bool) if free is None else free
+            lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), mask, d)
         return d if free is None else d * free
