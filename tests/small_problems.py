@@ -161,7 +161,7 @@ def strengths(draw, case, values=(0.01, 0.03, 0.1, 0.3)):
 
 
 def merged_cost(w, l1, l2):
-    """Least sum of l1_k |w_k| + l2_k w_k^2 / 2 over the splits of w among members (MATH 10.4), by bisection."""
+    """Least sum of l1_k |w_k| + l2_k w_k^2 / 2 over the splits of w among members, by bisection."""
     if w == 0.0:
         return 0.0
     if not np.any(l2):

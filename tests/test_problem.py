@@ -214,7 +214,7 @@ def test_has_order_says_which_patterns_a_column_can_have(case):
 
 @given(cases())
 def test_column_mass_weighs_the_tokens_by_their_sentence(case):
-    """Sum of sentence weight x |value|: no gradient of the column's features is larger (MATH 5.4)."""
+    """Sum of sentence weight x |value|: no gradient of the column's features is larger."""
     problem = case.problem
     weight = [w for w, sentence in zip(case.weights, case.corpus, strict=True) for _ in sentence]
     expected = [

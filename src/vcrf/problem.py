@@ -102,7 +102,7 @@ class Problem:
 
     @cached_property
     def column_mass(self) -> Floats:
-        """Largest |gradient| that any feature of a column can have, whatever the weights (MATH 5.4).
+        """Largest |gradient| that any feature of a column can have, whatever the weights.
 
         The gradient of (column, pattern) is sum_t weight_t value_t (marginal - truth) with both in [0, 1].
         """

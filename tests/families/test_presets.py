@@ -115,11 +115,11 @@ def test_preset_has_every_family_once_with_all_its_splits(words, tags, affix):
         assert family.tags == k2
 
 
-def test_the_papers_example_fires():
-    """'was surprisingly agile' with suffix 'ly' at the fourth word is in H(3,2,2) (MATH erratum 21)."""
-    text = intern_sentences([["The", "cat", "was", "surprisingly", "agile"]])
+def test_window_and_suffix_fire_together():
+    """'ran quickly home' with suffix 'ly' at the fourth word is in H(3,2,2): a window around the position."""
+    text = intern_sentences([["A", "fox", "ran", "quickly", "home"]])
     shown = [source.describe(text, 3) for source in family_of(3, 2, 2).sources if source.keys(text)[3]]
-    assert "word[-1]=was word=surprisingly word[+1]=agile suffix:2=ly" in shown
+    assert "word[-1]=ran word=quickly word[+1]=home suffix:2=ly" in shown
 
 
 @pytest.mark.parametrize(

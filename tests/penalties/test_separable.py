@@ -1,4 +1,4 @@
-"""Penalties of merged columns against splitting the weight by brute force (MATH 10.4)."""
+"""Penalties of merged columns against splitting the weight by brute force."""
 
 from __future__ import annotations
 

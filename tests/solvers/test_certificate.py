@@ -1,4 +1,4 @@
-"""The lower bound on the optimum: never above it, tight at the optimum, at any weights (MATH 5.1, 10.1)."""
+"""The lower bound on the optimum: never above it, tight at the optimum, at any weights."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def merged_strengths(case, penalty, candidates):
 @few
 @given(penalised(), st.data())
 def test_slope_is_the_dual_value(found, data):
-    """F - w.grad F is the mean of E[loss] + entropy, the dual objective of the model's distribution (MATH 5.1)."""
+    """F - w.grad F is the mean of E[loss] + entropy, the dual objective of the model's distribution."""
     case, _, candidates, enumeration, _ = found
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     w = data.draw(st.sampled_from([0.0, 0.3, 3.0])) * rng.normal(size=len(candidates))

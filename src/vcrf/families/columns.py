@@ -49,7 +49,7 @@ class ColumnTable:
         return self.positions[self.ptr[:-1]]
 
     def mass(self) -> Floats:
-        """Sum of absolute values of each column: m times the largest possible gradient (MATH 5.4)."""
+        """Sum of absolute values of each column: m times the largest possible gradient."""
         weights = np.abs(self.values) if len(self.values) else np.ones(len(self.positions))
         total = np.concatenate([np.zeros(1), np.cumsum(weights)])
         return np.asarray(total[self.ptr[1:]] - total[self.ptr[:-1]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.types import Floats, Ints, UInts32, UInts64
+from vcrf.types import Ints, UInts32, UInts64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -227,15 +227,3 @@ def is_function_of(leader: UInts32, follower: UInts32, first: Ints) -> bool:
         elif first[u] != follower[t]:
             return False
     return True
-
-
-@kernel
-def invert(ptr: Ints, ids: UInts32, values: Floats, out_ptr: Ints, out_ids: UInts32, out_values: Floats) -> None:
-    """Transpose a CSR list of ids; `out_ptr` holds the row starts and is left holding the row ends' starts."""
-    for row in range(len(ptr) - 1):
-        for j in range(ptr[row], ptr[row + 1]):
-            at = out_ptr[ids[j]]
-            out_ids[at] = row
-            if len(values) > 0:
-                out_values[at] = values[j]
-            out_ptr[ids[j]] += 1

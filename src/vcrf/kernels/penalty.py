@@ -1,4 +1,4 @@
-"""Penalties of merged columns: the infimal convolution of the members' penalties (MATH 10.4)."""
+"""Penalties of merged columns: the infimal convolution of the members' penalties."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Penalties weighted by family: sum_k l1_k ||w_k||_1 + l2_k ||w_k||^2 / 2, on merged columns.
 
 A merged column stands for several attributes, perhaps of several families. Its weight W is the sum of theirs,
-and its penalty the cheapest way to split W among them (infimal convolution, MATH 10.4), so that the optimum is
+and its penalty the cheapest way to split W among them (infimal convolution), so that the optimum is
 that of the unmerged problem:
 
     L1        min_k l1_k |W|, all weight on the cheapest members, ties shared equally

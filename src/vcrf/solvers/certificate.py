@@ -1,4 +1,4 @@
-"""The duality gap of any weights, from the value, the gradient and the scan of all candidates (MATH 10.1).
+"""The duality gap of any weights, from the value, the gradient and the scan of all candidates.
 
 F is convex and not negative, so for 0 <= theta <= 1 and every w*:
 

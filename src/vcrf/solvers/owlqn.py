@@ -14,7 +14,7 @@ from vcrf.types import Bools, Floats, Ints
 
 
 def pseudo_gradient(w: Floats, g: Floats, c: Floats) -> Floats:
-    """Minus the steepest descent direction of f + sum c|w|; zero exactly at a minimiser (MATH 5.3)."""
+    """Minus the steepest descent direction of f + sum c|w|; zero exactly at a minimiser."""
     at_zero = np.sign(g) * np.maximum(np.abs(g) - c, 0.0)
     return np.where(w != 0.0, g + c * np.sign(w), at_zero)
 
