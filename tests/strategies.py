@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from vcrf.lattice import DenseLattice
-
-# The first call of a kernel compiles it: the time of one example says nothing.
-settings.register_profile("vcrf", deadline=None)
-settings.load_profile("vcrf")
 
 # Multiples of 1/8: sums of a few are exact in floating point, so ties are ties in any order of summation.
 _EIGHTHS = 8

@@ -423,10 +423,11 @@ class _Run:
         with threadpool_limits(1):
             d[chosen] = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(chosen), 1))
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
-        step = 1.0
+        # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
+        noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
         while step > 1e-3:
             new = self._evaluate(state, state.w + step * d)
-            if new.objective <= state.objective + 0.1 * step * predicted + 1e-15 * state.objective:
+            if new.objective <= state.objective + 0.1 * step * predicted + noise:
                 return new, step
             step *= 0.5
         return None, step
