@@ -458,6 +458,38 @@ def test_hessian_with_sentences_of_weight_zero():
     np.testing.assert_allclose(found, Enumeration(case.problem, features).hessian(w), atol=1e-3)
 
 
+# ---- curvatures ----
+
+
+def check_curvatures(case, features, numbers, w):
+    """After a scan the curvatures are the diagonal of the enumerated Hessian."""
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    surrogate.scan(active, w, {k: np.zeros(len(case.problem.columns)) for k in case.problem.lengths})
+    expected = np.diag(Enumeration(case.problem, features, case.costs).hessian(w))
+    np.testing.assert_allclose(surrogate.curvatures(active), expected, atol=1e-10)
+
+
+@few
+@given(st.data())
+def test_curvatures_of_single_tokens(data):
+    """Sentences of one token: nothing to be independent of, so the diagonal is exact; numbers are squared."""
+    case = data.draw(cases(max_length=1, max_tags=2))
+    check_curvatures(case, *data.draw(active_sets(case, scales=(0.3, 3.0))))
+
+
+@few
+@given(st.data())
+def test_curvatures_of_label_pairs(data):
+    """In two tokens a pair fires once at the most: exact for plain pairs alone and for lexical pairs alone."""
+    case = data.draw(cases(max_length=2, min_tags=2, max_tags=2))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0)))
+    is_plain = data.draw(st.booleans())
+    bias = case.problem.bias_column
+    kept = [i for i, f in enumerate(features) if f.k == 2 and (f.column == bias) == is_plain]
+    check_curvatures(case, [features[i] for i in kept], numbers[kept], w[kept])
+
+
 # ---- one label ----
 
 

@@ -580,3 +580,21 @@ def chain_pass(
         base = tables.offsets[tables.order]
         for arc in range(len(sums)):
             counts[base + arc] += tables.exp[base + arc] * sums[arc]
+
+
+@kernel
+def arc_variances(n_labels: int, tables: Tables, deep: Floats, alpha: Floats, back: Floats, out: Floats) -> None:
+    """out[arc] = sum over the block's tokens of full depth of weight * p (1 - p), p the posterior of the arc.
+
+    Corrections of single tokens are left out: these variances only scale steps.
+    """
+    n_states = power(n_labels, max(tables.order - 1, 1))
+    if tables.order == 1:
+        return
+    half = n_states // n_labels
+    table = tables.exp[tables.offsets[tables.order] :]
+    first, second = np.zeros(len(out)), np.zeros(len(out))
+    _outer_sums(alpha, back, deep, n_labels, half, first)
+    _outer_sums(alpha * alpha, back * back, deep, n_labels, half, second)
+    for arc in range(len(out)):
+        out[arc] += max(table[arc] * first[arc] - table[arc] * table[arc] * second[arc], 0.0)

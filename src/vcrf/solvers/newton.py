@@ -1,31 +1,57 @@
 """Newton steps with the exact Hessian on the free weights: how a small gap is reached.
 
 The quadratic model with the l1 part is solved by coordinate descent, so that weights may change sign or leave
-zero inside one step; the result is a direction for a line search on the objective itself.
+zero inside one step; the result is a direction for a line search on the objective itself. A Hessian costs as much as
+hundreds of passes and changes little near the optimum, so that one serves many steps.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate
-from vcrf.types import Floats, Ints
+from vcrf.types import Bools, Floats, Ints
 
-# The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
-MAX_WEIGHTS = 4_000
-# How coordinate descent and direct solves alternate.
+# The model takes 8 n^2 bytes and its factor half as much: 1.7 GB at this size.
+MAX_WEIGHTS = 12_000
+# Up to this size faces are solved directly: a second. Beyond, a factor of the whole model preconditions.
+_DIRECT = 4_000
+# How coordinate descent and moves on the face alternate.
 _SWEEPS = 10
 _ROUNDS = 25
+_CG_STEPS = 30
+# A coordinate that is not there: no finite gradient moves it from zero.
+_PINNED = 1e300
 
 
-class QuadraticModel(NamedTuple):
-    """Hessian of the smooth part on the chosen weights."""
+class QuadraticModel:
+    """Hessian of the smooth part on some features, given by their numbers (sorted)."""
 
-    chosen: Ints
-    hessian: Floats
+    def __init__(self, features: Ints, hessian: Floats) -> None:
+        self.features, self.hessian = features, hessian
+
+    @cached_property
+    def factor(self) -> Floats:
+        """Lower Cholesky factor of the Hessian with a raised diagonal: preconditions the solves on faces."""
+        from scipy.linalg import LinAlgError, cholesky
+
+        n = len(self.hessian)
+        for damping in (1e-5, 1e-4, 1e-2):
+            matrix = np.asarray(self.hessian, np.float32).copy()
+            matrix[np.diag_indices(n)] += damping * matrix.diagonal()
+            try:
+                return np.asarray(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
+            except LinAlgError:  # rounding, or covariances that were cut off
+                continue
+        return np.diag(np.sqrt(self.hessian.diagonal()))
+
+    def places(self, features: Ints) -> tuple[Bools, Ints]:
+        """Which of the model's features are among those given (sorted), and where."""
+        where = np.minimum(np.searchsorted(features, self.features), max(len(features) - 1, 0))
+        return features[where] == self.features, where
 
 
 def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
@@ -33,21 +59,27 @@ def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
     return surrogate.problem.order <= 2 and 0 < n_weights <= MAX_WEIGHTS
 
 
-def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints, extra: Floats) -> QuadraticModel:
-    """Exact Hessian at w on the features `chosen` (indices into the active set), plus a diagonal `extra`."""
+def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints) -> QuadraticModel:
+    """Exact Hessian at w on the features `chosen` (indices into the active set)."""
     hessian = surrogate.hessian(active, w, chosen)
     diagonal = np.diag_indices(len(chosen))
-    hessian[diagonal] += extra + 1e-12 + 1e-9 * hessian[diagonal]
-    return QuadraticModel(chosen, hessian)
+    hessian[diagonal] += 1e-12 + 1e-9 * hessian[diagonal]
+    return QuadraticModel(active.features[chosen], hessian)
+
+
+def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
+    """g, w and c of the model's features; those that `features` (sorted) lacks are pinned at zero."""
+    present, where = model.places(features)
+    return np.where(present, g[where], 0.0), np.where(present, w[where], 0.0), np.where(present, c[where], _PINNED)
 
 
 def newton_direction(
     model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol: float, enough: float = 0.01
 ) -> Floats:
-    """Minimiser d of the model q(d) = g.d + d.H d/2 + sum c|w + d| (all arguments on the chosen weights).
+    """Minimiser d of the model q(d) = g.d + d.H d/2 + sum c|w + d| (all arguments on the model's features).
 
     Coordinate descent finds which weights are zero and the signs of the others; given these the model is
-    smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for. Rounds end
+    smooth, and conjugate gradients finish what coordinate descent would take thousands of sweeps for. Rounds end
     when one brings less than the share `enough` of the whole decrease: the model itself is only so good.
     """
     from vcrf.kernels import hessian
@@ -58,7 +90,7 @@ def newton_direction(
     for _ in range(_ROUNDS):
         # Small moves of coordinate descent do not mean that it is done: on a flat face it only crawls.
         hessian.l1_quadratic(model.hessian, g, w, c, tol, _SWEEPS, d, product)
-        d, product = _improve_on_face(model.hessian, g, w, c, d, product, damping)
+        d, product = _improve_on_face(model, g, w, c, d, product, damping)
         damping = max(0.3 * damping, 1e-9)
         before, value = value, _model_value(g, w, c, d, product)
         if before - value <= enough * (first - value):
@@ -67,33 +99,67 @@ def newton_direction(
 
 
 def _improve_on_face(
-    matrix: Floats, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats, damping: float
+    model: QuadraticModel, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats, damping: float
 ) -> tuple[Floats, Floats]:
     """Move towards the minimiser of the model on the face of w + d; weights that would change sign stop at zero.
 
     Features that nearly repeat each other make the face flat: `damping` keeps the move from running along it.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     u = w + d
-    free = np.flatnonzero(u)
-    if len(free) == 0:
+    free = u != 0.0
+    if not np.any(free):
         return d, product
-    block = matrix[np.ix_(free, free)]
-    block[np.diag_indices(len(free))] *= 1.0 + damping
-    move = np.zeros(len(u))
-    factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
-    move[free] = cho_solve(factor, -(g + product + c * np.sign(u))[free], check_finite=False)
+    move = _solve_on_face(model, free, np.where(free, -(g + product + c * np.sign(u)), 0.0), damping)
     value, step = _model_value(g, w, c, d, product), 1.0
     while step > 1e-3:
         target = u + step * move
         target[target * u <= 0.0] = 0.0
         trial = target - w
-        trial_product = matrix @ trial
+        trial_product = model.hessian @ trial
         if _model_value(g, w, c, trial, trial_product) < value:
             return trial, trial_product
         step *= 0.5
     return d, product
+
+
+def _solve_on_face(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
+    """Solve (H + damping diag H) x = target on the free coordinates; x = 0 elsewhere."""
+    solve = _solve_directly if len(free) <= _DIRECT else _solve_by_cg
+    return solve(model, free, target, damping)
+
+
+def _solve_directly(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
+    from scipy.linalg import cho_factor, cho_solve
+
+    which = np.flatnonzero(free)
+    block = model.hessian[np.ix_(which, which)]
+    block[np.diag_indices(len(which))] *= 1.0 + damping
+    x = np.zeros(len(free))
+    factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+    x[which] = cho_solve(factor, target[which], check_finite=False)
+    return x
+
+
+def _solve_by_cg(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
+    """A few steps of preconditioned conjugate gradients: the next round goes on from there."""
+    from scipy.linalg import cho_solve
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    n = len(free)
+    diagonal = damping * model.hessian.diagonal()
+    factor = (model.factor, True)
+
+    def product(x: Floats) -> Floats:
+        return np.where(free, model.hessian @ x + diagonal * x, x)
+
+    def precondition(x: Floats) -> Floats:
+        solved = cho_solve(factor, np.where(free, x, 0.0).astype(model.factor.dtype), check_finite=False)
+        return np.where(free, solved, x)
+
+    x, _ = cg(
+        LinearOperator((n, n), product), target, rtol=1e-2, maxiter=_CG_STEPS, M=LinearOperator((n, n), precondition)
+    )
+    return np.asarray(np.where(free, x, 0.0))
 
 
 def _model_value(g: Floats, w: Floats, c: Floats, d: Floats, product: Floats) -> float:

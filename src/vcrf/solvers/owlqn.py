@@ -25,13 +25,18 @@ def orthant_of(w: Floats, pseudo: Floats) -> Floats:
 
 
 class LbfgsMemory:
-    """The last few steps and gradient changes, and products with the inverse Hessian that they suggest."""
+    """The last few steps and gradient changes, and products with the inverse Hessian that they suggest.
+
+    `inverse` is the diagonal that they correct. Frequent and rare features differ in curvature by four orders of
+    magnitude; with a diagonal that knows it, half the passes do.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._steps = np.zeros((size, 0))
         self._changes = np.zeros((size, 0))
         self._order: list[int] = []  # slots, oldest first
+        self.inverse = np.zeros(0)
 
     def __len__(self) -> int:
         return len(self._order)
@@ -68,5 +73,6 @@ class LbfgsMemory:
             from vcrf.kernels import lbfgs
 
             mask = np.ones(len(d), bool) if free is None else free
-            lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), mask, d)
+            inverse = self.inverse if len(self.inverse) == len(d) else np.ones(len(d))
+            lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), inverse, mask, d)
         return d if free is None else d * free

@@ -19,7 +19,7 @@ from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.certificate import certify
-from vcrf.solvers.newton import build_model, can_model, newton_direction
+from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction, spread
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 from vcrf.surrogates.active import ActiveSet
@@ -28,12 +28,17 @@ from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
-_MEMORY = 30
-# Relative violation below which Newton steps are tried.
+_MEMORY = 50
+# Newton steps are tried when the largest relative violation is below the first, or below the second with a mean
+# violation below the third: a few frequent features are the last to come right.
 _NEWTON_BELOW = 0.5
+_NEWTON_BELOW_MOST = 5.0
+_NEWTON_BELOW_MEAN = 3e-3
 # Longer lexical patterns that one scan may add, in entries (feature, token) per token.
 _ENTRIES_PER_TOKEN = 4
 _MAX_PASSES = 20_000
+# Newton models up to this size are solved by one BLAS thread.
+_ONE_THREAD = 3_000
 
 
 def solve(
@@ -152,6 +157,7 @@ class _Run:
         self.on_face = False
         self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
         self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
+        self.model: QuadraticModel | None = None
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
@@ -297,6 +303,7 @@ class _Run:
         )
         self.violation = self._kkt_violation(state, scan)
         self._best = state
+        self._scale_steps(state)
         return state, scan
 
     def _kkt_violation(self, state: _State, scan: Scan) -> float:
@@ -348,7 +355,25 @@ class _Run:
         else:
             self.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
-        return self._evaluate(self._best, w, is_free=True)
+        state = self._evaluate(self._best, w, is_free=True)
+        self._scale_steps(state)
+        return state
+
+    def _scale_steps(self, state: _State) -> None:
+        """Give the quasi-Newton memory the curvatures of the last pass.
+
+        At the optimum sum (truth - p) = c for a weight, and sum p (1 - p) is not much smaller: a floor for features
+        whose posteriors are saturated on the way.
+        """
+        curvature = self.surrogate.curvatures(state.active) + self._penalty_curvature(state.groups, state.w)
+        floor = np.maximum(1e-3 * state.thresholds, 1e-8 * curvature.max(initial=1e-300))
+        self.memory.inverse = 1.0 / np.maximum(curvature, floor)
+
+    def _penalty_curvature(self, groups: Ints, w: Floats) -> Floats:
+        """Second derivative of the penalty's smooth part, by differences away from zero."""
+        nudge = 1e-6 * (1.0 + np.abs(w)) * np.where(w >= 0.0, 1.0, -1.0)
+        curved = (self.penalty.smooth(groups, w + nudge)[1] - self.penalty.smooth(groups, w)[1]) / nudge
+        return np.maximum(curved, 0.0)
 
     def _gap(self, state: _State) -> float:
         return float(max(state.objective - self.lower_bound, 0.0)) if self.is_certifiable else np.inf
@@ -390,38 +415,64 @@ class _Run:
             return False
         # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
         distance = self.violation if self.penalty.is_smooth_part else self.excess
-        return distance < _NEWTON_BELOW and can_model(self.surrogate, n_free)
+        is_near = distance < _NEWTON_BELOW or (
+            distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN
+        )
+        return is_near and can_model(self.surrogate, n_free)
+
+    def _mean_violation(self, state: _State) -> float:
+        """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
+        return float(np.abs(state.w) @ np.abs(state.pseudo)) / state.objective
 
     def _newton(self, state: _State, target: float) -> _State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
         enough = max(target * state.objective, 0.02 * self._gap(state))
-        for _ in range(8):
-            if self._gap_on_working_set(state) <= enough:
+        gap = self._gap_on_working_set(state)
+        for _ in range(12):
+            if gap <= enough:
                 break
+            is_new = self._renew_model(state)
             new, step = self._newton_step(state)
             state = state if new is None else new
             self._report(state, "newton")
-            if step < 0.2:
+            before, gap = gap, self._gap_on_working_set(state)
+            if step < 0.2 and is_new:
                 # Too far away: more quasi-Newton steps before the next attempt.
                 self.n_rest = 2
                 break
+            if step < 0.2 or gap > 0.3 * before:
+                self.model = None
         self.memory.clear()
         return state
+
+    def _renew_model(self, state: _State) -> bool:
+        """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
+        moving = state.active.features[(state.w != 0.0) | (state.pseudo != 0.0)]
+        if self.model is not None and np.all(np.isin(moving, self.model.features, assume_unique=True)):
+            return False
+        self._check_limit()
+        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.95 * state.thresholds))
+        self.model = None  # before the new one is built: there is room for one
+        self.model = build_model(self.surrogate, state.active, state.w, chosen)
+        return True
 
     def _newton_step(self, state: _State) -> tuple[_State | None, float]:
         from threadpoolctl import threadpool_limits
 
-        self._check_limit()
-        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.98 * state.thresholds))
-        c, w, g = state.thresholds[chosen], state.w[chosen], state.g[chosen]
-        nudge = 1e-6 * (1.0 + np.abs(w)) * np.where(w >= 0.0, 1.0, -1.0)
-        groups = state.groups[chosen]
-        curved = (self.penalty.smooth(groups, w + nudge)[1] - self.penalty.smooth(groups, w)[1]) / nudge
-        model = build_model(self.surrogate, state.active, state.w, chosen, np.maximum(curved, 0.0))
-        d = np.zeros(len(state.w))
+        model = self.model
+        if model is None:  # pragma: no cover - _renew_model comes first
+            return None, 0.0
+        g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
+        present, where = model.places(state.active.features)
+        curved = np.where(present, self._penalty_curvature(state.groups, state.w)[where], 0.0)
+        diagonal = np.diag_indices(len(w))
+        model.hessian[diagonal] += curved
         # One BLAS thread: on a busy machine its spinning threads cost more than they bring.
-        with threadpool_limits(1):
-            d[chosen] = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(chosen), 1))
+        with threadpool_limits(1 if len(w) <= _ONE_THREAD else self.surrogate.workers.threads):
+            found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
+        model.hessian[diagonal] -= curved
+        d = np.zeros(len(state.w))
+        d[where[present]] = found[present]
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
         # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
         noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0

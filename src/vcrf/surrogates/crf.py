@@ -56,6 +56,7 @@ class CrfSurrogate:
         self._values = np.zeros(problem.text.n_sentences)
         self._hard = np.zeros(problem.text.n_sentences, np.uint32)
         self._observed_codes: dict[int, Ints] = {}
+        self._arc_variances = np.zeros(0)
         self.n_passes = 0
 
     def compile(self, features: Ints) -> ActiveSet:
@@ -90,6 +91,7 @@ class CrfSurrogate:
         bounds = self._sentence_bounds
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
+        variances = np.zeros((len(bounds), n_labels**order if keep_messages else 0))
         self._cor_residuals = np.zeros(len(corrections.score))
         output = chain.PassOutput(self._values, self._residuals.reshape(-1), self._cor_residuals, self._hard)
         sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights)
@@ -106,8 +108,14 @@ class CrfSurrogate:
                 sentences, first, last, n_labels, active.rows, scores, tables, corrections, deep[t0:t1],
                 counts[number[first]], messages.reshape(-1), back.reshape(-1), output,
             )  # fmt: skip
+            if keep_messages:
+                chain.arc_variances(
+                    n_labels, tables, deep[t0:t1], messages.reshape(-1), back.reshape(-1), variances[number[first]]
+                )
 
         self.workers.run(block, bounds)
+        if keep_messages:
+            self._arc_variances = variances.sum(axis=0)
         self._tables, self._corrections = tables, corrections
         self._redo_hard(active, scores, sentences, tables, corrections, counts[-1], output)
         self._counts = counts.sum(axis=0)
@@ -137,6 +145,36 @@ class CrfSurrogate:
     def gradient_of_last_pass(self, active: ActiveSet) -> Floats:
         """Gradient on the active features at the weights of the last pass."""
         return self._gradient(active)
+
+    def curvatures(self, active: ActiveSet) -> Floats:
+        """Diagonal of the Hessian at the last pass as if tokens were independent: a scale for steps, no more.
+
+        A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
+        Plain tag patterns have the variances of the last scan.
+        """
+        token_weights = np.maximum(self.problem.token_weights, 1e-300)
+        residuals, cor_residuals = self._residuals, self._cor_residuals
+        per_entry = np.repeat(token_weights, np.diff(active.cor_ptr))
+        self._residuals = np.abs(residuals) - residuals**2 / token_weights[:, None]
+        self._cor_residuals = np.abs(cor_residuals) - cor_residuals**2 / per_entry
+        try:
+            out = self._gradient(active, is_squared=True)
+        finally:
+            self._residuals, self._cor_residuals = residuals, cor_residuals
+        out[active.table_features] = self._pattern_variances(active)
+        return out
+
+    def _pattern_variances(self, active: ActiveSet) -> Floats:
+        """Variances of the plain tag patterns: those of the longest summed over the labels left out."""
+        n_labels, out = self.problem.n_labels, np.zeros(len(active.table_features))
+        variances = self._arc_variances
+        for k in range(active.order, 1, -1):
+            if len(variances) < n_labels**k:
+                return np.ones(len(out))
+            variances = variances.reshape(-1, n_labels**k).sum(axis=0)
+            of_length = active.table_sizes == k
+            out[of_length] = variances[active.table_codes[of_length]]
+        return out
 
     def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
         """Exact Hessian of F at w on the chosen features (indices into the active set); order 2 at the most."""
@@ -171,8 +209,11 @@ class CrfSurrogate:
         hessian.symmetrise(out)
         return out
 
-    def _gradient(self, active: ActiveSet) -> Floats:
+    def _gradient(self, active: ActiveSet, is_squared: bool = False) -> Floats:
+        """Sum the residuals of the last pass over the features' occurrences, times values or their squares."""
         from vcrf.kernels import gradient
+
+        power = 2 if is_squared else 1
 
         g = np.zeros(len(active))
         key_residual = np.empty((len(active.row_ptr) - 1, self.problem.n_labels))
@@ -185,7 +226,7 @@ class CrfSurrogate:
         for part in active.groups:
             self.workers.run(
                 lambda a, b, part=part: gradient.feature_gradient(  # type: ignore[misc]
-                    part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
+                    part.group.col_ptr, part.group.col_keys, part.group.col_values**power, part.first_feature,
                     part.n_features, active.labels, part.offset, key_residual, a, b, g,
                 ),
                 part.bounds,
@@ -194,7 +235,9 @@ class CrfSurrogate:
             folded = fold(self._counts, self.problem.n_labels, self._tables)
             g[active.table_features] = folded[self._tables.offsets[active.table_sizes] + active.table_codes]
         if len(active.cor_features):
-            residuals = self._cor_residuals * active.cor_values if len(active.cor_values) else self._cor_residuals
+            residuals = self._cor_residuals
+            if len(active.cor_values):
+                residuals = residuals * active.cor_values**power
             out = np.empty(len(active.cor_features))
             gradient.sum_entries(active.cor_feature_ptr, active.cor_entries, residuals, out)
             g[active.cor_features] = out
