@@ -13,7 +13,6 @@ from small_problems import active_sets, cases
 from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.hessian import l1_quadratic
 from vcrf.problem import build_problem
-from vcrf.solvers import newton
 from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction, spread
 from vcrf.surrogates.crf import CrfSurrogate
 
@@ -73,18 +72,6 @@ def test_newton_direction_minimises_the_model(quadratic):
     d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20, enough=0.0)
     expected = least_value(matrix, g, w, c)
     assert model_value(matrix, g, w, c, d) == pytest.approx(expected, rel=1e-8, abs=1e-8)
-
-
-@many
-@given(quadratics(singular=False))
-def test_conjugate_gradients_find_the_same_direction(quadratic):
-    """The way of large models, forced on small ones."""
-    matrix, g, w, c = quadratic
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newton, "_DIRECT", 0)
-        d = newton_direction(QuadraticModel(np.arange(len(g)), matrix), g, w, c, 1e-20, enough=0.0)
-    expected = least_value(matrix, g, w, c)
-    assert model_value(matrix, g, w, c, d) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @many
@@ -195,7 +182,7 @@ def test_model_is_the_covariance_of_the_chosen_features(data):
     np.testing.assert_array_equal(model.features, numbers[chosen])
 
 
-@pytest.mark.parametrize(("n", "expected"), [(0, False), (1, True), (12_000, True), (12_001, False)])
+@pytest.mark.parametrize(("n", "expected"), [(0, False), (1, True), (4_000, True), (4_001, False)])
 def test_can_model_limits_the_size_and_the_order(n, expected):
     """The Hessian is dense and for chains of order 2: no weights, too many or longer patterns have none."""
     for tags in (1, 2, 3):

@@ -7,22 +7,17 @@ hundreds of passes and changes little near the optimum, so that one serves many 
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.types import Bools, Floats, Ints
 
-# The model takes 8 n^2 bytes and its factor half as much: 1.7 GB at this size.
-MAX_WEIGHTS = 12_000
-# Up to this size faces are solved directly: a second. Beyond, a factor of the whole model preconditions.
-_DIRECT = 4_000
-# How coordinate descent and moves on the face alternate.
+# The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
+MAX_WEIGHTS = 4_000
+# How coordinate descent and direct solves alternate.
 _SWEEPS = 10
 _ROUNDS = 25
-_CG_STEPS = 30
 # A coordinate that is not there: no finite gradient moves it from zero.
 _PINNED = 1e300
 
@@ -32,21 +27,6 @@ class QuadraticModel:
 
     def __init__(self, features: Ints, hessian: Floats) -> None:
         self.features, self.hessian = features, hessian
-
-    @cached_property
-    def factor(self) -> Floats:
-        """Lower Cholesky factor of the Hessian with a raised diagonal: preconditions the solves on faces."""
-        from scipy.linalg import LinAlgError, cholesky
-
-        n = len(self.hessian)
-        for damping in (1e-5, 1e-4, 1e-2):
-            matrix = np.asarray(self.hessian, np.float32).copy()
-            matrix[np.diag_indices(n)] += damping * matrix.diagonal()
-            try:
-                return np.asarray(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False))
-            except LinAlgError:  # rounding, or covariances that were cut off
-                continue
-        return np.diag(np.sqrt(self.hessian.diagonal()))
 
     def places(self, features: Ints) -> tuple[Bools, Ints]:
         """Which of the model's features are among those given (sorted), and where."""
@@ -79,7 +59,7 @@ def newton_direction(
     """Minimiser d of the model q(d) = g.d + d.H d/2 + sum c|w + d| (all arguments on the model's features).
 
     Coordinate descent finds which weights are zero and the signs of the others; given these the model is
-    smooth, and conjugate gradients finish what coordinate descent would take thousands of sweeps for. Rounds end
+    smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for. Rounds end
     when one brings less than the share `enough` of the whole decrease: the model itself is only so good.
     """
     from vcrf.kernels import hessian
@@ -124,11 +104,6 @@ def _improve_on_face(
 
 def _solve_on_face(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
     """Solve (H + damping diag H) x = target on the free coordinates; x = 0 elsewhere."""
-    solve = _solve_directly if len(free) <= _DIRECT else _solve_by_cg
-    return solve(model, free, target, damping)
-
-
-def _solve_directly(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
     from scipy.linalg import cho_factor, cho_solve
 
     which = np.flatnonzero(free)
@@ -138,28 +113,6 @@ def _solve_directly(model: QuadraticModel, free: Bools, target: Floats, damping:
     factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
     x[which] = cho_solve(factor, target[which], check_finite=False)
     return x
-
-
-def _solve_by_cg(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
-    """A few steps of preconditioned conjugate gradients: the next round goes on from there."""
-    from scipy.linalg import cho_solve
-    from scipy.sparse.linalg import LinearOperator, cg
-
-    n = len(free)
-    diagonal = damping * model.hessian.diagonal()
-    factor = (model.factor, True)
-
-    def product(x: Floats) -> Floats:
-        return np.where(free, model.hessian @ x + diagonal * x, x)
-
-    def precondition(x: Floats) -> Floats:
-        solved = cho_solve(factor, np.where(free, x, 0.0).astype(model.factor.dtype), check_finite=False)
-        return np.where(free, solved, x)
-
-    x, _ = cg(
-        LinearOperator((n, n), product), target, rtol=1e-2, maxiter=_CG_STEPS, M=LinearOperator((n, n), precondition)
-    )
-    return np.asarray(np.where(free, x, 0.0))
 
 
 def _model_value(g: Floats, w: Floats, c: Floats, d: Floats, product: Floats) -> float:

@@ -37,8 +37,6 @@ _NEWTON_BELOW_MEAN = 3e-3
 # Longer lexical patterns that one scan may add, in entries (feature, token) per token.
 _ENTRIES_PER_TOKEN = 4
 _MAX_PASSES = 20_000
-# Newton models up to this size are solved by one BLAS thread.
-_ONE_THREAD = 3_000
 
 
 def solve(
@@ -468,7 +466,7 @@ class _Run:
         diagonal = np.diag_indices(len(w))
         model.hessian[diagonal] += curved
         # One BLAS thread: on a busy machine its spinning threads cost more than they bring.
-        with threadpool_limits(1 if len(w) <= _ONE_THREAD else self.surrogate.workers.threads):
+        with threadpool_limits(1):
             found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
         model.hessian[diagonal] -= curved
         d = np.zeros(len(state.w))
