@@ -8,7 +8,7 @@ grouped by column and, inside a column, by length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,7 @@ from vcrf.families.columns import ColumnTable, read_columns
 from vcrf.families.family import Family, Source
 from vcrf.families.keys import partitions
 from vcrf.families.text import Text
-from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
 MAX_ARCS = 50_000_000
@@ -37,6 +37,8 @@ class Problem:
     columns : the distinct columns
     weights : (n_sentences,) float64, 1/m each unless the sentences are weighted
     candidates : "all" or "observed" for patterns of length 1 and for longer ones
+    allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
+        all are. `y` is then one allowed sequence
     """
 
     text: Text
@@ -48,6 +50,20 @@ class Problem:
     columns: ColumnTable
     weights: Floats
     candidates: tuple[str, str] = ("all", "all")
+    allowed: UInts8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some labels are not known."""
+        return len(self.allowed) > 0
+
+    @cached_property
+    def partial_sentences(self) -> Bools:
+        """Sentences in which some label is not known, (n_sentences,)."""
+        if not self.is_partial:
+            return np.zeros(self.text.n_sentences, bool)
+        open_tokens = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.allowed.sum(axis=1) > 1)])
+        return np.asarray(open_tokens[self.sent_ptr[1:]] > open_tokens[self.sent_ptr[:-1]])
 
     @property
     def order(self) -> int:
@@ -186,11 +202,13 @@ def build_problem(
     weights: Floats | None = None,
     candidates: str | tuple[str, str] = "all",
     merge_twins: bool = True,
+    allowed: UInts8 | None = None,
 ) -> Problem:
     """Read the families' attributes off the text and merge twins.
 
     `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
-    or a pair of these: for single labels and for longer tag patterns.
+    or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
+    that a token may have, if not all are known; `y` must be allowed.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -200,6 +218,10 @@ def build_problem(
         raise InputError("A model needs at least one family of features, got none.")
     if len(y) != text.n_tokens or (len(y) and int(y.max()) >= n_labels):
         raise InputError(f"Expected {text.n_tokens} labels below {n_labels}, got {len(y)} up to {y.max(initial=0)}.")
+    if allowed is None or np.all(allowed.sum(axis=1) == 1):
+        allowed = np.zeros((0, 0), np.uint8)
+    else:
+        _check_allowed(allowed, y, n_labels, both)
     if weights is not None and weights.shape != (text.n_sentences,):
         raise InputError(f"Expected one weight for each of {text.n_sentences} sentences, got {weights.shape}.")
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
@@ -209,8 +231,15 @@ def build_problem(
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
         text, y, n_labels, families, sources, _family_table(families, sources, order),
-        read_columns(text, sources, merge_twins), weights, both,
+        read_columns(text, sources, merge_twins), weights, both, allowed,
     )  # fmt: skip
+
+
+def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple[str, ...]) -> None:
+    if allowed.shape != (len(y), n_labels) or not np.all(allowed[np.arange(len(y)), y] == 1):
+        raise InputError(f"`allowed` must be ({len(y)}, {n_labels}) and allow every label in y.")
+    if "observed" in candidates:
+        raise InputError("candidates='observed' needs the label of every token: use candidates='all'.")
 
 
 def _check_order(n_labels: int, order: int) -> None:

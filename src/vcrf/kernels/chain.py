@@ -18,19 +18,23 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Floats, Ints, UInts8, UInts32
 
 # exp(-600) is far above the smallest positive double (exp(-708)), with room for a product of marginals.
 MAX_RANGE = 600.0
 
 
 class Sentences(NamedTuple):
-    """Where sentences are, their labels, and per sentence the loss of a wrong label and the weight."""
+    """Where sentences are, their labels, and per sentence the loss of a wrong label and the weight.
+
+    `allowed` (n_tokens, L) marks the labels that a token may have where some are not known, else it has no rows.
+    """
 
     ptr: Ints
     y: UInts32
     costs: Floats
     weights: Floats
+    allowed: UInts8
 
 
 class Tables(NamedTuple):
@@ -157,25 +161,33 @@ def _shift_nodes(
     first: int,
     last: int,
     cost: float,
+    allowed: UInts8,
+    clamp: bool,
     span: Floats,
     shift: Floats,
 ) -> float:
-    """Add the loss to wrong labels and subtract each row's maximum; returns the score of the true labels."""
+    """Add the loss to wrong labels and subtract each row's maximum; returns the score of the true labels.
+
+    When clamped, only the allowed labels count, and there is no loss.
+    """
     n = np.uint64(n_labels)
     truth = 0.0
     at = np.uint64(first) * n
     for t in range(first, last):
         gold = at + np.uint64(y[t0 + t])
         truth += node[gold]
-        if cost != 0.0:
+        if cost != 0.0 and not clamp:
             for b in range(n):
-                node[at + b] += cost
-            node[gold] -= cost
-        high, low = node[at], node[at]
+                if len(allowed) == 0 or allowed[t0 + t, b] == 0:
+                    node[at + b] += cost
+            if len(allowed) == 0:
+                node[gold] -= cost
+        high, low = node[gold], node[gold]
         for b in range(n):
             z = node[at + b]
-            high = z if z > high else high
-            low = z if z < low else low
+            if not clamp or allowed[t0 + t, b] == 1:
+                high = z if z > high else high
+                low = z if z < low else low
         for b in range(n):
             # A hard sentence is done elsewhere; the clip only keeps exp_inplace in its domain.
             z = node[at + b] - high
@@ -522,14 +534,16 @@ def _outer_sums(alpha: Floats, back: Floats, weights: Floats, n_labels: int, hal
 @kernel
 def _spans_and_flags(
     sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
-    cor: Corrections, out: PassOutput,
+    cor: Corrections, clamp: bool, out: PassOutput,
 ) -> None:  # fmt: skip
     """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences."""
     t0 = sentences.ptr[first]
     span = np.empty(sentences.ptr[last] - t0)
     for i in range(first, last):
         a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
-        out.values[i] = -_shift_nodes(node, n_labels, sentences.y, t0, a, z, sentences.costs[i], span, shift)
+        out.values[i] = -_shift_nodes(
+            node, n_labels, sentences.y, t0, a, z, sentences.costs[i], sentences.allowed, clamp, span, shift
+        )
         for t in range(a, z):
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
@@ -539,9 +553,9 @@ def _spans_and_flags(
 @kernel
 def chain_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
-    cor: Corrections, deep: Floats, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
+    cor: Corrections, deep: Floats, clamp: bool, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
-    """Forward-backward of sentences first .. last-1.
+    """Forward-backward of sentences first .. last-1, over the allowed labels only if clamped.
 
     Writes out.values[i] = log sum exp - score of the truth, out.residuals[t] = weight * (marginal - truth), the
     corrections' residuals, and flags hard sentences, for which nothing else is written. Adds posterior - truth
@@ -553,9 +567,13 @@ def chain_pass(
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
     node, shift, scale = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    _spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, out)
+    _spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
+    if clamp:
+        for t in range(t0, t1):
+            for b in range(n_labels):
+                node[(t - t0) * n_labels + b] *= sentences.allowed[t, b]
     work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
     _forward(sentences, first, last, n_labels, node, shift, tables, cor, work, alpha, scale, out)
     _true_patterns(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.chain import Corrections, Tables, apply_corrections, pattern_code, power, undo_corrections
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts32
 
 
 @kernel
@@ -201,19 +203,44 @@ def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
                 buffer[offsets[depth - 1] + code] += buffer[offsets[depth] + oldest * size + code]
 
 
+class Messages(NamedTuple):
+    """Messages of a pass: posteriors of arcs are alpha[t-1] * table * back[t]; of hard sentences they are listed."""
+
+    alpha: Floats
+    back: Floats
+    hard_rows: Ints
+    hard_arcs: Floats
+
+
+@kernel
+def _add_arcs(
+    messages: Messages, t: int, depth: int, n_labels: int, half: int, one: Floats, table: Floats, value: float,
+    out: Floats,
+) -> None:  # fmt: skip
+    """out[arc] += value * posterior of each arc of the token; `table` and `out` are those of its depth."""
+    n_hist = power(n_labels, depth - 1)
+    if messages.hard_rows[t] >= 0:
+        for arc in range(n_hist * n_labels):
+            out[arc] += value * messages.hard_arcs[messages.hard_rows[t], arc]
+    else:
+        before = messages.alpha[t - 1] if depth > 1 else one
+        _add_posterior(n_labels, n_hist, half, before, messages.back[t], table, value, out)
+
+
 @kernel
 def scan_patterns(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, size: int, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, starts: Ints, y: UInts32, weights: Floats, n_labels: int,
-    tables: Tables, cor: Corrections, alpha: Floats, back: Floats, hard_rows: Ints, hard_arcs: Floats,
+    tables: Tables, cor: Corrections, messages: Messages, clamped: Messages, is_open: Bools,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
 ) -> int:  # fmt: skip
     """Candidates with patterns of length `size` >= 2 whose |gradient| exceeds their column's limit.
 
     Arc posteriors are rebuilt from the messages of each token, summed over the column's positions, folded to
-    the pattern length and compared; nothing is stored. Tokens of hard sentences have their arcs' posteriors in
-    `hard_arcs[hard_rows[t]]`. `starts` is (n_tokens,) the first position of the
-    sentence, `weights` (n_tokens,) its weight. Returns how many there are, like `scan_labels`.
+    the pattern length and compared; nothing is stored. `starts` is (n_tokens,) the first position of the
+    sentence, `weights` (n_tokens,) its weight. `is_open` (n_tokens,), or empty, marks tokens of sentences whose labels
+    are not all known: the clamped posterior stands there for the truth. Returns how many there are, like
+    `scan_labels`.
     """
     half = power(n_labels, max(tables.order - 2, 0))
     buffer = np.empty(len(tables.exp))
@@ -230,46 +257,21 @@ def scan_patterns(
             if depth < size:
                 continue
             value = weights[t] * (values[j] if len(values) > 0 else 1.0)
-            base, n_hist = offsets[depth], power(n_labels, depth - 1)
-            buffer[base + pattern_code(y, t - depth + 1, t, n_labels)] -= value
-            if hard_rows[t] >= 0:
-                for arc in range(n_hist * n_labels):
-                    buffer[base + arc] += value * hard_arcs[hard_rows[t], arc]
-                continue
+            base, end = offsets[depth], offsets[depth] + power(n_labels, depth)
             has_corrections = cor_ptr[t + 1] > cor_ptr[t]
             if has_corrections:
                 apply_corrections(
-                    cor_ptr,
-                    cor_sizes,
-                    cor_codes,
-                    factor,
-                    t,
-                    n_labels,
-                    depth,
-                    order,
-                    base,
-                    table,
-                    forward,
-                    backward,
+                    cor_ptr, cor_sizes, cor_codes, factor, t, n_labels, depth, order, base, table, forward, backward
                 )
-            _add_posterior(
-                n_labels, n_hist, half, alpha[t - 1] if depth > 1 else one, back[t],
-                table[base : base + n_hist * n_labels], value, buffer[base : base + n_hist * n_labels],
-            )  # fmt: skip
+            here, out = table[base:end], buffer[base:end]
+            _add_arcs(messages, t, depth, n_labels, half, one, here, value, out)
+            if len(is_open) > 0 and is_open[t]:
+                _add_arcs(clamped, t, depth, n_labels, half, one, here, -value, out)
+            else:
+                out[pattern_code(y, t - depth + 1, t, n_labels)] -= value
             if has_corrections:
                 undo_corrections(
-                    cor_ptr,
-                    cor_sizes,
-                    cor_codes,
-                    t,
-                    n_labels,
-                    depth,
-                    order,
-                    base,
-                    original,
-                    table,
-                    forward,
-                    backward,
+                    cor_ptr, cor_sizes, cor_codes, t, n_labels, depth, order, base, original, table, forward, backward
                 )
         _fold(n_labels, order, offsets, buffer)
         first = offsets[size]

@@ -35,7 +35,9 @@ class QuadraticModel:
 
 
 def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
-    """Whether the exact Hessian is available: chains of order up to 2 and not too many weights."""
+    """Whether the exact Hessian is available: order up to 2, all labels known, and not too many weights."""
+    if surrogate.problem.is_partial:
+        return False
     return surrogate.problem.order <= 2 and 0 < n_weights <= MAX_WEIGHTS
 
 

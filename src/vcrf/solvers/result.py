@@ -16,6 +16,7 @@ class Status(Enum):
 
     CONVERGED = "The relative duality gap is below the tolerance."
     MAX_PASSES = "The limit on passes over the data was reached before the tolerance."
+    STATIONARY = "The optimality conditions hold to the tolerance; with labels left open there is no certificate."
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
     SETTLED = "The objective hardly moves any more, and Newton steps (order up to 2, 4,000 weights) are not to be had."
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."

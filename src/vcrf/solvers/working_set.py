@@ -145,8 +145,10 @@ class _Run:
             settle,
         )
         self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
-        self.is_certifiable = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
-        no_limit = _MAX_PASSES if self.is_certifiable else 200
+        is_penalised = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
+        # Labels left open make the objective a difference of convex functions: a stationary point is all there is.
+        self.is_certifiable = is_penalised and not problem.is_partial
+        no_limit = _MAX_PASSES if is_penalised else 200
         self.max_passes = no_limit if max_passes is None else max_passes
         keep = self._can_carry_weight() if screen else np.ones(len(problem.columns), bool)
         costs = np.zeros(problem.text.n_sentences) if costs is None else costs
@@ -179,6 +181,9 @@ class _Run:
                 state, scan = self._certify(state)
                 self._report(state, "scan")
                 if self._gap(state) <= self.tol * state.objective:
+                    break
+                if self.problem.is_partial and self.violation <= self.tol:
+                    status = Status.STATIONARY
                     break
                 self._check_limit()
                 state = self._next_working_set(state, scan)

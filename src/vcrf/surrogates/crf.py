@@ -32,6 +32,16 @@ class Scan(NamedTuple):
     gradients: Floats
 
 
+class _Found(NamedTuple):
+    """What one forward-backward finds; `messages` are the fields of `kernels.gradient.Messages`."""
+
+    values: Floats
+    residuals: Floats
+    cor_residuals: Floats
+    counts: Floats
+    messages: tuple[Floats, Floats, Ints, Floats]
+
+
 class CrfSurrogate:
     """Value, gradient and scan for one problem.
 
@@ -52,9 +62,13 @@ class CrfSurrogate:
         n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
         self._sentence_bounds = cut(problem.sent_ptr, n_blocks)
         self._n_blocks = n_blocks
-        self._residuals = np.zeros((problem.n_tokens, problem.n_labels))
-        self._values = np.zeros(problem.text.n_sentences)
-        self._hard = np.zeros(problem.text.n_sentences, np.uint32)
+        n_sentences = problem.text.n_sentences
+        # Values, residuals and flags of a pass.
+        self._buffers = (
+            np.zeros(n_sentences),
+            np.zeros((problem.n_tokens, problem.n_labels)),
+            np.zeros(n_sentences, np.uint32),
+        )
         self._observed_codes: dict[int, Ints] = {}
         self._arc_variances = np.zeros(0)
         self.n_passes = 0
@@ -72,7 +86,10 @@ class CrfSurrogate:
         return value, self._gradient(active)
 
     def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
-        """Forward-backward over all sentences; leaves residuals, counts and (on request) messages."""
+        """Forward-backward over all sentences; leaves residuals, counts and (on request) messages.
+
+        Where labels are not known, what a second pass over the allowed labels finds stands for the truth.
+        """
         from vcrf.kernels import chain
 
         self.n_passes += 1
@@ -84,63 +101,100 @@ class CrfSurrogate:
             ),
             active.row_bounds,
         )
-        tables, corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
-        n_states = n_labels ** max(order - 1, 1)
+        self._tables, self._corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
+        found = self._chain(active, scores, keep_messages, clamp=False)
+        self._values, self._residuals, self._cor_residuals = found.values, found.residuals, found.cor_residuals
+        self._counts, self._messages = found.counts, found.messages
+        self._spread = found.residuals, found.cor_residuals
+        if problem.is_partial:
+            truth = self._chain(active, scores, keep_messages, clamp=True)
+            self._values = found.values - truth.values
+            self._residuals = found.residuals - truth.residuals
+            self._cor_residuals = found.cor_residuals - truth.cor_residuals
+            self._counts, self._clamped = found.counts - truth.counts, truth.messages
+
+    def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:
+        """One forward-backward; clamped, over the allowed labels of the sentences whose labels are not all known."""
+        from vcrf.kernels import chain
+
+        problem, n_labels, tables = self.problem, self.problem.n_labels, self._tables
+        corrections, bounds = self._corrections, self._sentence_bounds
+        n_states = n_labels ** max(tables.order - 1, 1)
         n_kept = problem.n_tokens if keep_messages else 0
-        self._messages, self._back_messages = np.zeros((n_kept, n_states)), np.zeros((n_kept, n_states))
-        bounds = self._sentence_bounds
+        kept = np.zeros((n_kept, n_states)), np.zeros((n_kept, n_states))
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
-        variances = np.zeros((len(bounds), n_labels**order if keep_messages else 0))
-        self._cor_residuals = np.zeros(len(corrections.score))
-        output = chain.PassOutput(self._values, self._residuals.reshape(-1), self._cor_residuals, self._hard)
-        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights)
-        deep = problem.deep_weights(order)
+        is_varied = keep_messages and not clamp
+        variances = np.zeros((len(bounds), n_labels**tables.order if is_varied else 0))
+        output = self._output(len(corrections.score), clamp)
+        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights, problem.allowed)
+        deep = problem.deep_weights(tables.order)
 
         def block(first: int, last: int) -> None:
+            if clamp and not np.any(problem.partial_sentences[first:last]):
+                return
             t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
             if keep_messages:
-                messages, back = self._messages[t0:t1], self._back_messages[t0:t1]
+                messages, back = kept[0][t0:t1], kept[1][t0:t1]
             else:
                 # Zeros, because short histories leave a part of the rows unwritten.
                 messages, back = np.zeros((t1 - t0, n_states)), np.zeros((t1 - t0, n_states))
             chain.chain_pass(
-                sentences, first, last, n_labels, active.rows, scores, tables, corrections, deep[t0:t1],
+                sentences, first, last, n_labels, active.rows, scores, tables, corrections, deep[t0:t1], clamp,
                 counts[number[first]], messages.reshape(-1), back.reshape(-1), output,
             )  # fmt: skip
-            if keep_messages:
+            if is_varied:
                 chain.arc_variances(
                     n_labels, tables, deep[t0:t1], messages.reshape(-1), back.reshape(-1), variances[number[first]]
                 )
 
         self.workers.run(block, bounds)
-        if keep_messages:
+        if is_varied:
             self._arc_variances = variances.sum(axis=0)
-        self._tables, self._corrections = tables, corrections
-        self._redo_hard(active, scores, sentences, tables, corrections, counts[-1], output)
-        self._counts = counts.sum(axis=0)
+        hard_rows, hard_arcs = self._redo_hard(active, scores, sentences, clamp, counts[-1], output)
+        return _Found(
+            output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, counts.sum(axis=0),
+            (*kept, hard_rows, hard_arcs),
+        )  # fmt: skip
+
+    def _output(self, n_corrections: int, clamp: bool) -> PassOutput:
+        """Arrays for a pass to write to; a clamped one leaves out sentences whose labels are all known."""
+        from vcrf.kernels.chain import PassOutput
+
+        values, residuals, hard = self._buffers
+        if clamp:
+            values, residuals, hard = np.zeros_like(values), np.zeros_like(residuals), np.zeros_like(hard)
+        return PassOutput(values, residuals.reshape(-1), np.zeros(n_corrections), hard)
 
     def _redo_hard(
-        self, active: ActiveSet, scores: Floats, sentences: Sentences, tables: Tables, corrections: Corrections,
-        counts: Floats, output: PassOutput,
-    ) -> None:  # fmt: skip
-        """Do the flagged sentences in the log domain, and keep the posteriors of their arcs for the scan."""
+        self, active: ActiveSet, scores: Floats, sentences: Sentences, clamp: bool, counts: Floats, output: PassOutput
+    ) -> tuple[Ints, Floats]:
+        """Do the flagged sentences in the log domain; returns the posteriors of their arcs for the scan."""
         from vcrf.kernels import chain
 
-        n_labels = self.problem.n_labels
-        self._hard_rows = np.full(self.problem.n_tokens, -1, np.int64)
+        n_labels, tables = self.problem.n_labels, self._tables
+        hard_rows = np.full(self.problem.n_tokens, -1, np.int64)
         arcs: list[Floats] = []
-        for i in np.flatnonzero(self._hard):
+        for i in np.flatnonzero(output.hard):
             t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
             node = np.empty((t1 - t0) * n_labels)
             chain.node_scores(active.rows, scores, t0, t1, node)
-            self._hard_rows[t0:t1] = np.arange(len(arcs), len(arcs) + t1 - t0)
+            hard_rows[t0:t1] = np.arange(len(arcs), len(arcs) + t1 - t0)
             arcs += redo_hard_sentence(
-                sentences, int(i), n_labels, node.reshape(-1, n_labels), tables, corrections, counts, output
+                sentences,
+                int(i),
+                n_labels,
+                node.reshape(-1, n_labels),
+                tables,
+                self._corrections,
+                clamp,
+                counts,
+                output,
             )
-        self._hard_arcs = np.zeros((len(arcs), n_labels**tables.order))
+        hard_arcs = np.zeros((len(arcs), n_labels**tables.order))
         for row, here in enumerate(arcs):
-            self._hard_arcs[row, : len(here)] = here
+            hard_arcs[row, : len(here)] = here
+        return hard_rows, hard_arcs
 
     def gradient_of_last_pass(self, active: ActiveSet) -> Floats:
         """Gradient on the active features at the weights of the last pass."""
@@ -153,14 +207,15 @@ class CrfSurrogate:
         Plain tag patterns have the variances of the last scan.
         """
         token_weights = np.maximum(self.problem.token_weights, 1e-300)
-        residuals, cor_residuals = self._residuals, self._cor_residuals
+        kept = self._residuals, self._cor_residuals
+        residuals, cor_residuals = self._spread
         per_entry = np.repeat(token_weights, np.diff(active.cor_ptr))
         self._residuals = np.abs(residuals) - residuals**2 / token_weights[:, None]
         self._cor_residuals = np.abs(cor_residuals) - cor_residuals**2 / per_entry
         try:
             out = self._gradient(active, is_squared=True)
         finally:
-            self._residuals, self._cor_residuals = residuals, cor_residuals
+            self._residuals, self._cor_residuals = kept
         out[active.table_features] = self._pattern_variances(active)
         return out
 
@@ -201,7 +256,7 @@ class CrfSurrogate:
         table = self._tables.exp[self._tables.offsets[2] :]
         self.workers.run(
             lambda part, _: hessian.covariance_half(
-                problem.sent_ptr, problem.weights, prob, self._messages, self._back_messages, table,
+                problem.sent_ptr, problem.weights, prob, self._messages[0], self._messages[1], table,
                 active.cor_size, self._corrections.factor, firing, most, len(chosen) + 1, part, n_parts, out,
             ),
             list(range(n_parts + 1)),
@@ -305,10 +360,16 @@ class CrfSurrogate:
                 found_column, found_code, found_grad,
             )  # fmt: skip
         else:
+            is_partial = problem.is_partial
+            clamped = self._clamped if is_partial else self._messages
+            is_open = (
+                np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr)) if is_partial else np.zeros(0, bool)
+            )
             n = gradient.scan_patterns(
                 table.ptr, table.positions, table.values, columns, k, limits, ptr, codes, problem.starts, problem.y,
-                problem.token_weights, problem.n_labels, self._tables, self._corrections, self._messages,
-                self._back_messages, self._hard_rows, self._hard_arcs, found_column, found_code, found_grad,
+                problem.token_weights, problem.n_labels, self._tables, self._corrections,
+                gradient.Messages(*self._messages), gradient.Messages(*clamped), is_open,
+                found_column, found_code, found_grad,
             )  # fmt: skip
         return int(n)
 

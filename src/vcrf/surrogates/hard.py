@@ -23,6 +23,7 @@ def redo_hard_sentence(
     node: Floats,
     tables: Tables,
     cor: Corrections,
+    clamp: bool,
     counts: Floats,
     out: PassOutput,
 ) -> list[Floats]:
@@ -32,8 +33,7 @@ def redo_hard_sentence(
     """
     start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
     y, weight = sentences.y[start:stop].astype(np.int64), float(sentences.weights[i])
-    node = node + sentences.costs[i]
-    node[np.arange(len(y)), y] -= sentences.costs[i]
+    node = _with_loss(sentences, i, node, clamp)
     lattice = DenseLattice(_arcs(node, start, n_labels, tables, cor), n_labels, tables.order)
     out.values[i] = lattice.log_partition() - lattice.score(y)
     posterior = lattice.arc_marginals()
@@ -54,6 +54,16 @@ def redo_hard_sentence(
                 out.cor_residuals[j] = weight * (mass - float(_code(y, t, k, n_labels) == cor.code[j]))
         flat.append(here)
     return flat
+
+
+def _with_loss(sentences: Sentences, i: int, node: Floats, clamp: bool) -> Floats:
+    """Node scores plus the loss of wrong labels, or, clamped, minus infinity at labels that are not allowed."""
+    start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
+    if len(sentences.allowed):
+        is_right = sentences.allowed[start:stop] == 1
+    else:
+        is_right = np.arange(node.shape[1]) == sentences.y[start:stop, None]
+    return np.where(is_right, node, -np.inf if clamp else node + sentences.costs[i])
 
 
 def _arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Corrections) -> Floats:

@@ -1,0 +1,153 @@
+"""Labels that are not all known: log sum over all sequences less log sum over those allowed, against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracles
+from enumeration import Enumeration, all_candidates, feature_of
+from small_problems import active_sets, cases
+from vcrf.errors import InputError
+from vcrf.penalties import FamilyPenalty
+from vcrf.solvers.result import Status
+from vcrf.solvers.working_set import solve
+
+few = settings(max_examples=40)
+
+
+class PartialEnumeration(Enumeration):
+    """The objective where `problem.allowed` says which labels each token may have."""
+
+    def __init__(self, problem, features, costs=None):
+        super().__init__(problem, features, costs)
+        self.is_allowed = []
+        for i, n in enumerate(self.lengths):
+            sequences = oracles.all_sequences(n, problem.n_labels)
+            rows = problem.allowed[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
+            right = rows[np.arange(n), sequences] == 1
+            self.is_allowed.append(right.all(axis=1))
+            self.losses[i] = self.costs[i] * (~right).sum(axis=1)
+
+    def clamped(self, i, w):
+        """Scores of the allowed sequences without the loss, minus infinity for the others."""
+        return np.where(self.is_allowed[i], self.scores(i, w) - self.losses[i], -np.inf)
+
+    def value(self, w):
+        """Return the weighted sum of log sum exp over all less log sum exp over the allowed."""
+        return super().value(w) - sum(p * oracles.log_partition(self.clamped(i, w)) for i, p in enumerate(self.weights))
+
+    def gradient(self, w):
+        """Return the weighted sum of E[counts] - E[counts | allowed]."""
+        out = np.zeros(len(self.features))
+        for i, p in enumerate(self.weights):
+            allowed = oracles.probabilities(self.clamped(i, w))
+            out += p * (self.probabilities(i, w) - allowed) @ self.counts[i]
+        return out
+
+
+@st.composite
+def partial_cases(draw, **options):
+    """Cases in which some tokens have several labels or any."""
+    case = draw(cases(candidates="all", **options))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    allowed = (rng.random((len(case.y), case.n_labels)) < draw(st.sampled_from([0.0, 0.3, 1.0]))).astype(np.uint8)
+    # Whole sentences stay known, so that both kinds are there.
+    known = np.repeat(rng.random(case.text.n_sentences) < 0.4, np.diff(case.problem.sent_ptr))
+    allowed[known] = 0
+    allowed[np.arange(len(case.y)), case.y] = 1
+    return case.rebuilt(allowed=allowed)
+
+
+def rows_of(case):
+    """The labels that each token may have, also where the problem dropped them because all are known."""
+    if case.problem.is_partial:
+        return case
+    allowed = np.zeros((len(case.y), case.n_labels), np.uint8)
+    allowed[np.arange(len(case.y)), case.y] = 1
+    object.__setattr__(case.problem, "allowed", allowed)
+    return case
+
+
+def check(data, case, scales):
+    """Value, gradient on the active features, and the scan of all candidates."""
+    features, numbers, w = data.draw(active_sets(case, scales=scales))
+    surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
+    active = surrogate.compile(numbers)
+    value, gradient = surrogate.value_and_gradient(active, w)
+    scanned, scan = surrogate.scan(
+        active, w, {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.lengths}
+    )
+    surrogate.workers.close()
+    exact = PartialEnumeration(rows_of(case).problem, features, case.costs)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    assert value == pytest.approx(exact.value(w), abs=1e-10 * scale)
+    assert scanned == pytest.approx(value, abs=1e-12 * scale)
+    np.testing.assert_allclose(gradient, exact.gradient(w), atol=1e-10 * scale)
+    candidates = all_candidates(case.problem)
+    every = PartialEnumeration(case.problem, candidates, case.costs)
+    full = np.zeros(len(candidates))
+    full[[candidates.index(f) for f in features]] = w
+    expected = dict(zip(candidates, every.gradient(full), strict=True))
+    found = dict(zip((feature_of(case.problem, n) for n in scan.features), scan.gradients, strict=True))
+    for candidate, g in expected.items():
+        assert found.get(candidate, 0.0) == pytest.approx(g, abs=2e-6)
+
+
+@few
+@given(st.data())
+def test_value_gradient_and_scan_equal_enumeration(data):
+    """Sets of labels, tokens without any, known sentences; with and without the Hamming loss."""
+    case = data.draw(partial_cases(max_tags=3, max_labels=3, max_length=4))
+    check(data, case, (0.3, 3.0))
+
+
+@few
+@given(st.data())
+def test_large_weights_are_done_in_the_log_domain(data):
+    """Weights in the hundreds: clamped messages would underflow."""
+    case = data.draw(partial_cases(max_tags=2, max_labels=3, max_length=4))
+    check(data, case, (300.0,))
+
+
+@few
+@given(st.data())
+def test_gradient_equals_differences_of_the_value(data):
+    """The surrogate's own value, by central differences."""
+    case = data.draw(partial_cases(max_tags=2, max_labels=3, max_length=4))
+    _, numbers, w = data.draw(active_sets(case, scales=(0.5,), max_size=6))
+    surrogate = case.surrogate()
+    active = surrogate.compile(numbers)
+    g = surrogate.value_and_gradient(active, w)[1]
+    for j in range(len(w)):
+        shift = 1e-5 * (np.arange(len(w)) == j)
+        above, below = (surrogate.value_and_gradient(active, w + s)[0] for s in (shift, -shift))
+        assert g[j] == pytest.approx((above - below) / 2e-5, abs=1e-6)
+
+
+@few
+@given(st.data())
+def test_solver_ends_at_a_stationary_point(data):
+    """Not convex: no gap is claimed, the optimality conditions hold, and the objective is that of the weights."""
+    case = data.draw(partial_cases(max_tags=2, max_labels=3, max_length=4))
+    n = len(case.families)
+    result = solve(case.problem, FamilyPenalty(np.full(n, 0.05), np.full(n, 0.05)), tol=1e-4)
+    if not case.problem.is_partial:
+        assert result.status is Status.CONVERGED
+        return
+    assert result.status is Status.STATIONARY
+    assert result.gap == np.inf
+    assert result.kkt_violation <= 1e-4
+    start = PartialEnumeration(case.problem, [], case.costs).value(np.zeros(0))
+    assert result.objective <= start + 1e-12
+
+
+@few
+@given(partial_cases())
+def test_observed_candidates_need_every_label(case):
+    """Pairs with a label that is not known are not observed."""
+    if case.problem.is_partial:
+        with pytest.raises(InputError, match="observed"):
+            case.rebuilt(allowed=case.problem.allowed, candidates="observed")
