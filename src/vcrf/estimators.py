@@ -106,6 +106,25 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
             raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
         return sum(hits) / len(hits)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
+
+        The file holds the model, the facts of its training and the parameters; those that are objects of the
+        user (a callback) are left out. It is written whole or not at all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When the path cannot be a file, or the model reads attributes with a class that is not vcrf's own.
+        OSError
+            When writing fails; an old file is then as it was.
+        """
+        from vcrf.model_file import save
+
+        save(self, path)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
@@ -356,7 +375,7 @@ class VCRF(SequenceEstimator):
     @property
     def n_active_(self) -> int:
         """Number of (merged) features with a weight."""
-        return len(self._result().features)
+        return self._result().n_active
 
     @property
     def history_(self) -> list[IterationRecord]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf.facts import TrainingFacts, training_facts
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
 from vcrf.families.templates import BIAS
@@ -152,6 +153,9 @@ class Model:
     names : the attributes for people
     ptr : (n_rows + 1,) int64, entries ptr[r] .. ptr[r+1]-1 belong to row r
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
+    facts : the run that trained it, None if nothing did
+
+    A field that is added here is saved once `model_file` lists it.
     """
 
     labels: list[Label]
@@ -160,11 +164,12 @@ class Model:
     families: list[FamilyFacts]
     source_ptr: Ints
     keys: UInts64
-    names: list[str]
+    names: Sequence[str]
     ptr: Ints
     lengths: UInts32
     codes: UInts32
     weights: Floats
+    facts: TrainingFacts | None = None
 
     @property
     def n_labels(self) -> int:
@@ -345,6 +350,7 @@ def build_model(
         lengths=np.concatenate([np.zeros(0, np.uint32), *(rows.lengths for rows in sources)]),
         codes=np.concatenate([np.zeros(0, np.uint32), *(rows.codes for rows in sources)]),
         weights=np.concatenate([np.zeros(0), *(rows.weights for rows in sources)]),
+        facts=training_facts(problem, result, labels),
     )
 
 

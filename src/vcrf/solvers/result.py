@@ -66,6 +66,11 @@ class SolverResult:
     n_kept_columns: int = 0
 
     @property
+    def n_active(self) -> int:
+        """Number of features with a weight."""
+        return len(self.features)
+
+    @property
     def relative_gap(self) -> float:
         """Gap / objective; 0 if both are 0."""
         return self.gap / self.objective if self.objective > 0.0 else float(np.sign(self.gap))
