@@ -20,8 +20,8 @@ from vcrf.errors import InputError
 from vcrf.strings import StringList
 
 if TYPE_CHECKING:
-    from vcrf.estimators import SequenceEstimator
     from vcrf.model import Label, Model
+    from vcrf.prediction import SequenceEstimator
 
 # Estimators that can be in a file, by the name they have there.
 ESTIMATORS = {"VCRF": "vcrf.estimators", "CRF": "vcrf.compat"}
