@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from vcrf.errors import InputError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_complexities, paper_families
@@ -15,13 +16,42 @@ from vcrf.families.explicit import AttributeText
 from vcrf.inputs import check_readable, label_numbers, read_text, sorted_classes, training_sentences
 from vcrf.model import FamilyFacts, Label, build_model
 from vcrf.penalties import FamilyPenalty
-from vcrf.prediction import SequenceEstimator
+from vcrf.prediction import Tagger
 from vcrf.problem import Problem, build_problem
 from vcrf.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 from vcrf.types import Floats
 
 __all__ = ["VCRF", "SequenceEstimator"]
+
+
+class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A tagger with parameters that learns. A subclass sets `classes_` and `model_` in `fit`."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
+
+        The file holds the model, the facts of its training and the parameters; those that are objects of the
+        user (a callback) are left out. It is written whole or not at all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When the path cannot be a file, or the model reads attributes with a class that is not vcrf's own.
+        OSError
+            When writing fails; an old file is then as it was.
+        """
+        from vcrf.model_file import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
 
 
 class _TrainingData(NamedTuple):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vcrf.data.layout import Layout
 from vcrf.families.explicit import AttributeText
 from vcrf.families.text import Text
 from vcrf.problem import Problem
@@ -32,6 +33,7 @@ class TrainingFacts:
     status : name of a `Status`
     versions : of vcrf, numpy and numba at training
     history : records of the solver's rounds
+    file_format, form_column, tag_column, n_file_columns : the `Layout` of the training file; "" without a file
     """
 
     data_checksum: str
@@ -49,6 +51,27 @@ class TrainingFacts:
     seconds: float
     versions: dict[str, str] = field(default_factory=dict)
     history: list[IterationRecord] = field(default_factory=list)
+    file_format: str = ""
+    form_column: int = 0
+    tag_column: int = 0
+    n_file_columns: int = 0
+
+    @property
+    def layout(self) -> Layout | None:
+        """Format and columns of the training file."""
+        if not self.file_format:
+            return None
+        return Layout(self.file_format, self.form_column, self.tag_column, self.n_file_columns)
+
+    def with_layout(self, layout: Layout) -> TrainingFacts:
+        """Return the same facts, with the format and columns of the training file."""
+        return replace(
+            self,
+            file_format=layout.format,
+            form_column=layout.form,
+            tag_column=layout.tag,
+            n_file_columns=layout.n_columns,
+        )
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,7 @@ from vcrf.facts import TrainingFacts, training_facts
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
 from vcrf.families.templates import BIAS
-from vcrf.families.text import Text
+from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import DenseLattice
 from vcrf.penalties.separable import BoundPenalty
 from vcrf.problem import Problem
@@ -154,6 +154,7 @@ class Model:
     ptr : (n_rows + 1,) int64, entries ptr[r] .. ptr[r+1]-1 belong to row r
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
     facts : the run that trained it, None if nothing did
+    vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
 
     A field that is added here is saved once `model_file` lists it.
     """
@@ -170,6 +171,7 @@ class Model:
     codes: UInts32
     weights: Floats
     facts: TrainingFacts | None = None
+    vocabulary: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     @property
     def n_labels(self) -> int:
@@ -205,6 +207,12 @@ class Model:
     def label_marginals(self, text: Text) -> list[Floats]:
         """Posterior of every label, one array (n_positions, n_labels) a sentence."""
         return self.potentials(text).label_marginals()
+
+    def known_words(self, words: Iterable[str]) -> set[str]:
+        """Those of the words that the training text has."""
+        distinct = list(dict.fromkeys(words))
+        hashes = intern_sentences([distinct]).reading("word")[:-1]
+        return {word for word, is_known in zip(distinct, np.isin(hashes, self.vocabulary), strict=True) if is_known}
 
     def features(self) -> Iterator[Feature]:
         """All weights with their names, source by source."""
@@ -351,7 +359,13 @@ def build_model(
         codes=np.concatenate([np.zeros(0, np.uint32), *(rows.codes for rows in sources)]),
         weights=np.concatenate([np.zeros(0), *(rows.weights for rows in sources)]),
         facts=training_facts(problem, result, labels),
+        vocabulary=_vocabulary(problem.text),
     )
+
+
+def _vocabulary(text: Text) -> UInts64:
+    is_given = isinstance(text, AttributeText)
+    return np.zeros(0, np.uint64) if is_given else np.sort(text.reading("word")[:-1])
 
 
 class _Entries(NamedTuple):

@@ -20,8 +20,8 @@ from vcrf.errors import InputError
 from vcrf.strings import StringList
 
 if TYPE_CHECKING:
+    from vcrf.estimators import SequenceEstimator
     from vcrf.model import Label, Model
-    from vcrf.prediction import SequenceEstimator
 
 # Estimators that can be in a file, by the name they have there.
 ESTIMATORS = {"VCRF": "vcrf.estimators", "CRF": "vcrf.compat"}
@@ -35,6 +35,7 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
     "lengths": (np.uint32, 1),
     "codes": (np.uint32, 1),
     "weights": (np.float64, 1),
+    "vocabulary": (np.uint64, 1),
 }
 # Strings are two tensors each: the UTF-8 bytes, and where each string starts.
 STRINGS = ("names", "labels")

@@ -1,14 +1,12 @@
-"""What every estimator does with a fitted model: label, give probabilities, draw, score."""
+"""What every estimator does with a fitted model: label, give probabilities, draw, score. Without scikit-learn."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, NamedFeature
@@ -16,10 +14,10 @@ from vcrf.inputs import as_sentences, blocks_of, check_lengths, check_readable, 
 from vcrf.model import Label, Model, Potentials
 
 
-class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class Tagger:
     """What every estimator does with a fitted model: label, give probabilities, draw, score.
 
-    A subclass sets `classes_` and `model_` in `fit`.
+    A subclass sets `classes_` and `model_`.
     """
 
     classes_: list[Label]
@@ -83,33 +81,8 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
             raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
         return sum(hits) / len(hits)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
-
-        The file holds the model, the facts of its training and the parameters; those that are objects of the
-        user (a callback) are left out. It is written whole or not at all.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        InputError
-            When the path cannot be a file, or the model reads attributes with a class that is not vcrf's own.
-        OSError
-            When writing fails; an old file is then as it was.
-        """
-        from vcrf.model_file import save
-
-        save(self, path)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.target_tags.required = True
-        return tags
 
     def _model(self) -> Model:
         if not self.__sklearn_is_fitted__():
@@ -128,3 +101,11 @@ class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has
     def _names(self, ids: list[int]) -> list[Label]:
         labels = self._model().labels
         return [labels[i] for i in ids]
+
+
+class ModelTagger(Tagger):
+    """A model that tags: what `load_model` reads, without the estimator that trained it and without scikit-learn."""
+
+    def __init__(self, model: Model) -> None:
+        self.model_ = model
+        self.classes_ = list(model.labels)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from vcrf.errors import InputError
+from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
 from vcrf.inputs import label_numbers, training_sentences
 from vcrf.model import Label, build_model
 from vcrf.penalties import FamilyPenalty
-from vcrf.prediction import SequenceEstimator
 from vcrf.problem import Problem, build_problem
 from vcrf.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
 from vcrf.solvers.result import Callback, SolverResult, Status
