@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -136,6 +135,9 @@ def data_checksum(text: Text, y: UInts32, labels: Sequence[str | int]) -> str:
 
 
 def _version_of(package: str) -> str:
+    # Late: a model that tags asks for no versions.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:  # a source tree that is not installed

@@ -216,13 +216,24 @@ class Model:
 
     def features(self) -> Iterator[Feature]:
         """All weights with their names, source by source."""
-        for s, source in enumerate(self.sources):
-            for row in range(self.source_ptr[s], self.source_ptr[s + 1]):
-                for j in range(self.ptr[row], self.ptr[row + 1]):
-                    length = int(self.lengths[j])
-                    labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
-                    family = self.families[self.family_of[s, length]].name
-                    yield Feature(family, source, self.names[row], labels, float(self.weights[j]))
+        for row in range(len(self.keys)):
+            for j in range(self.ptr[row], self.ptr[row + 1]):
+                yield self.feature(row, j)
+
+    def feature(self, row: int, j: int) -> Feature:
+        """Entry j, of the attribute `row`, with its name."""
+        s = int(np.searchsorted(self.source_ptr, row, side="right")) - 1
+        length = int(self.lengths[j])
+        labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
+        family = self.families[self.family_of[s, length]].name
+        return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
+
+    def occurrences(self, text: Text) -> Iterator[tuple[int, int, float]]:
+        """Position, row and value of every attribute of a text that has a weight, in no particular order."""
+        for positions, rows, values in self._fire(text):
+            kept = rows < len(self.keys)
+            ones = np.ones(len(positions)) if len(values) == 0 else values
+            yield from zip(positions[kept].tolist(), rows[kept].tolist(), ones[kept].tolist(), strict=True)
 
     # ---- internal ----
 
