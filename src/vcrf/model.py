@@ -228,6 +228,14 @@ class Model:
         family = self.families[self.family_of[s, length]].name
         return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
 
+    def heaviest(self, label: Label, n: int) -> list[Feature]:
+        """The n features of largest absolute weight whose tag pattern ends in a label."""
+        ends_so = np.flatnonzero(self.codes % np.uint32(self.n_labels) == self.labels.index(label))
+        order = np.argsort(-np.abs(self.weights[ends_so]), kind="stable")[:n]
+        entries = ends_so[order]
+        rows = np.searchsorted(self.ptr, entries, side="right") - 1
+        return [self.feature(row, j) for row, j in zip(rows.tolist(), entries.tolist(), strict=True)]
+
     def occurrences(self, text: Text) -> Iterator[tuple[int, int, float]]:
         """Position, row and value of every attribute of a text that has a weight, in no particular order."""
         for positions, rows, values in self._fire(text):

@@ -11,14 +11,11 @@ here: the library copies tensors, we give views on the mapped file.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import mmap
 import os
-import secrets
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -27,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcrf.errors import InputError
+from vcrf.files import replacing
 
 FORMAT = "vcrf model"
 VERSION = 1
@@ -75,34 +73,8 @@ def write(path: Path, content: bytes) -> None:
     OSError
         When writing fails; the old file is then as it was.
     """
-    target = path.resolve()  # a link stays and leads to the new file
-    if not target.parent.is_dir():
-        raise InputError(f"{path}: there is no directory {target.parent}. Create it first, or choose another path.")
-    if target.exists() and not target.is_file():
-        raise InputError(f"{path}: not a regular file. Choose another path.")
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            draft.chmod(stat.S_IMODE(target.stat().st_mode))
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the move itself last, where a directory can be synced (not on Windows)."""
-    with contextlib.suppress(OSError):
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    with replacing(path) as file:
+        file.write(content)
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from typing import Any, Literal, TypeAlias, get_args
 
 from vcrf.data.blocks import Block, select_split, split_blocks
-from vcrf.data.columns import BOUNDARIES, parse_columns
-from vcrf.data.conllu import parse_conllu
+from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
+from vcrf.data.conllu import FIELDS, parse_conllu
 from vcrf.data.corpus import Corpus
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.text import Source, Text, read_text
@@ -60,27 +61,48 @@ def read_corpus(
 
 def read_with_layout(
     path: Source,
-    tag: str | int = "upos",
+    tag: str | int | None = None,
     split: str | Collection[str] | None = None,
     format: Format | None = None,  # noqa: A002
     form: int | None = None,
+    trained: Layout | None = None,
 ) -> tuple[Corpus, Layout]:
-    """Do as `read_corpus`, and tell the file's format and columns too: what is labelled is then written likewise."""
+    """Do as `read_corpus`, and tell the file's format and columns too.
+
+    Where `tag` or `form` is None the column is that of `trained`, if that is the layout of a like file: of the same
+    format with as many columns.
+    """
     _check_format(format)
     text = read_text(path)
     sample = _first_data_line(text)
     if is_conllu(text.name, sample) if format is None else format == "conllu":
-        layout = conllu_layout(tag, form)
+        layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
         chosen = _blocks(text, split, ())
         sentences = parse_conllu(chosen, text.name, layout.form, layout.tag)
     else:
-        layout = column_layout(text.name, sample, tag, form)
+        n_columns = len(field_splitter(sample)(sample))
+        layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
         chosen = _blocks(text, split, BOUNDARIES)
         sentences = parse_columns(chosen, text.name, sample, layout.form, layout.tag)
     corpus = Corpus.from_sentences(sentences)
     if not len(corpus):
         raise _no_sentences(text.name)
     return corpus, layout
+
+
+def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Corpus, Layout]:
+    """Sentences of several files, one after the other, and the layout of the first; see `read_with_layout`."""
+    parts = [read_with_layout(path, *args, **kwargs) for path in paths]
+    return Corpus.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]
+
+
+def _columns_of(
+    format_name: str, n_columns: int, tag: str | int | None, form: int | None, trained: Layout | None
+) -> tuple[str | int, int | None]:
+    """Columns of label and token: as asked for, else as in training, else the usual ones."""
+    if trained is not None and (trained.format, trained.n_columns) == (format_name, n_columns):
+        return trained.tag if tag is None else tag, trained.form if form is None else form
+    return "upos" if tag is None else tag, form
 
 
 def _blocks(text: Text, split: str | Collection[str] | None, boundaries: tuple[str, ...]) -> Iterable[Block]:

@@ -1,0 +1,7 @@
+"""`vcrf demo`."""
+
+from __future__ import annotations
+
+
+def demo() -> None:
+    """Demo."""
