@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_complexities, paper_families
 from vcrf.families.explicit import AttributeText
@@ -105,6 +106,9 @@ class VCRF(SequenceEstimator):
         Called with an `IterationRecord` after each round; returning True stops the training.
     random_state : int, optional
         Seed of `sample`. Training draws nothing.
+    constraints : optional
+        Used at every prediction, not in training: "BIO", "BILOU", ..., a list of forbidden pairs
+        (label, next label), or `vcrf.decoding.Constraints`. Methods that predict can override it.
 
     Attributes
     ----------
@@ -153,6 +157,7 @@ class VCRF(SequenceEstimator):
         verbose: bool = False,
         callback: Callback | None = None,
         random_state: int | None = None,
+        constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
     ) -> None:
         self.families = families
         self.words = words
@@ -171,6 +176,7 @@ class VCRF(SequenceEstimator):
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
+        self.constraints = constraints
 
     def fit(
         self,
@@ -233,6 +239,8 @@ class VCRF(SequenceEstimator):
         """Check the input and build the problem; nothing is kept on the estimator yet."""
         sentences, labels, weights = training_sentences(X, y, sample_weight)
         classes = sorted_classes(labels)
+        if self.constraints is not None:
+            as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
         text = read_text(sentences)
         families = self._families(text)
         check_readable(text, families)

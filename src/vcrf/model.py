@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf.decoding.potentials import Potentials
 from vcrf.facts import TrainingFacts, training_facts
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
@@ -28,7 +29,7 @@ from vcrf.solvers.result import SolverResult
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
-    from vcrf.kernels.decode import ArcTables, PatternScores
+    from vcrf.kernels.decode import PatternScores
 
 Label = str | int
 
@@ -68,74 +69,6 @@ class Feature(NamedTuple):
     attribute: str
     labels: tuple[Label, ...]
     weight: float
-
-
-@dataclass(frozen=True, eq=False)
-class Potentials:
-    """Scores of all sentences of a text under a model.
-
-    Attributes
-    ----------
-    sent_ptr : (n_sentences + 1,) int64
-    node : (n_tokens, n_labels) float64, scores of single labels
-    tables : pattern length k >= 2 -> (n_labels**k,) float64, scores of plain tag patterns by code
-    local : patterns of length 2 or more that fire at one token only, CSR over tokens
-    order : longest pattern with a weight, at least 1
-    """
-
-    sent_ptr: Ints
-    node: Floats
-    tables: dict[int, Floats]
-    local: PatternScores
-    order: int
-
-    def __len__(self) -> int:
-        return len(self.sent_ptr) - 1
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return int(self.node.shape[1])
-
-    def decode(self) -> list[UInts32]:
-        """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
-        if self.order == 1:
-            flat = self.node.argmax(axis=1).astype(np.uint32)
-        else:
-            from vcrf.kernels import decode
-
-            flat = np.empty(len(self.node), np.uint32)
-            if len(flat):
-                decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables(), self.local, flat)
-        return np.split(flat, self.sent_ptr[1:-1]) if len(self) else []
-
-    def lattice(self, i: int) -> DenseLattice:
-        """All label sequences of sentence i."""
-        first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
-        lattice = DenseLattice.from_scores(self.node[first:last], self.tables, self.order)
-        arcs = lattice.arcs.reshape(last - first, -1 if len(lattice.arcs) else 1)
-        ptr, size, code, score = self.local
-        for t in np.flatnonzero(ptr[first + 1 : last + 1] > ptr[first:last]):
-            for j in range(ptr[first + t], ptr[first + t + 1]):
-                if t >= size[j] - 1:
-                    arcs[t, code[j] :: self.n_labels ** int(size[j])] += score[j]
-        return lattice
-
-    def label_marginals(self) -> list[Floats]:
-        """Posterior of every label, one array (n_positions, n_labels) a sentence."""
-        return [self.lattice(i).label_marginals() for i in range(len(self))]
-
-    def _arc_tables(self) -> ArcTables:
-        from vcrf.kernels.decode import ArcTables
-
-        n_labels = self.n_labels
-        depths = [np.zeros(n_labels)]
-        for k in range(2, self.order + 1):
-            # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
-            depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
-        offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
-        full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-        return ArcTables(offsets, np.concatenate(depths), full)
 
 
 @dataclass(frozen=True, eq=False)

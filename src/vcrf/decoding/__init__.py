@@ -1,1 +1,5 @@
-"""Decoding under constraints: which label sequences are allowed, the best of them, and their probabilities."""
+"""Decoding: scores of label sequences, constraints on them, the best ones and their probabilities."""
+
+from vcrf.decoding.constraints import Constraints
+
+__all__ = ["Constraints"]
