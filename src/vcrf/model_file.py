@@ -22,6 +22,7 @@ from vcrf.strings import StringList
 if TYPE_CHECKING:
     from vcrf.estimators import SequenceEstimator
     from vcrf.model import Label, Model
+    from vcrf.prediction import ModelTagger
 
 # Estimators that can be in a file, by the name they have there.
 ESTIMATORS = {"VCRF": "vcrf.estimators", "CRF": "vcrf.compat"}
@@ -127,6 +128,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read only the model: what tags, without an estimator and without scikit-learn."""
     return _decode(tensor_file.map_file(Path(path)), os.fspath(path))[0]
+
+
+def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
+    """Read what tags as the estimator does, without scikit-learn: the model and the constraints."""
+    from vcrf.model_json import load_params
+    from vcrf.prediction import ModelTagger
+
+    model, document = _decode(tensor_file.map_file(Path(path)), os.fspath(path))
+    with _naming(os.fspath(path)):
+        parameters = _field(document, "parameters", dict)
+        params = load_params({"constraints": parameters.get("constraints")}, {"constraints"})
+    return ModelTagger(model, params["constraints"])
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from vcrf.decoding.restrict import allowed_masks, restrict
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, NamedFeature
 from vcrf.inputs import as_sentences, blocks_of, check_lengths, check_readable, listed_labels, read_text
+from vcrf.lattice import DenseLattice
 from vcrf.model import Label, Model
 
 
@@ -220,17 +221,23 @@ class Tagger:
             found.extend([next(values) for _ in sentence_spans] for sentence_spans in block)
         return found
 
+    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> DenseLattice:
+        """All label sequences of one sentence, with their scores."""
+        (scores,) = self._potentials([sentence], constraints)
+        return scores.lattice(0)
+
     def _names(self, ids: list[int]) -> list[Label]:
         labels = self._model().labels
         return [labels[i] for i in ids]
 
 
 class ModelTagger(Tagger):
-    """A model that tags: what `load_model` reads, without the estimator that trained it and without scikit-learn."""
+    """A model that tags: without the estimator that trained it and without scikit-learn. See `load_tagger`."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, constraints: Any = None) -> None:
         self.model_ = model
         self.classes_ = list(model.labels)
+        self.constraints = constraints
 
 
 def _listed_probabilities(scores: Potentials, events: list[Event], log: bool) -> list[float]:

@@ -18,6 +18,7 @@ from vcrf.families import default_families, paper_families
 from vcrf.inputs import read_text
 from vcrf.model import Model, build_model
 from vcrf.penalties import FamilyPenalty
+from vcrf.prediction import ModelTagger
 from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status
 
@@ -54,7 +55,7 @@ def test_contributions_sum_to_the_difference_of_the_two_best_scores(order: int, 
     scores = {y: lattice.score(y) for y in product(range(3), repeat=len(tokens))}
     best = max(scores.values())
     total = np.exp(lattice.log_partition())
-    for t, found in enumerate(explain(model, tokens)):
+    for t, found in enumerate(explain(ModelTagger(model), tokens)):
         label = LABELS.index(str(found.label))
         second = max(score for y, score in scores.items() if y[t] != label)
         assert math.isclose(found.difference, best - second, abs_tol=1e-9)
@@ -78,7 +79,7 @@ def test_every_contribution_is_the_weight_of_the_feature_it_names(seed: int) -> 
     weights = {(f.family, f.attribute, f.labels): f.weight for f in model.features()}
     n_seen = 0
     for tokens in SENTENCES:
-        explained = explain(model, tokens)
+        explained = explain(ModelTagger(model), tokens)
         best = [found.label for found in explained]
         for found in explained:
             for family, attribute, position, labels, value in found.contributions:
@@ -93,7 +94,7 @@ def test_given_attributes_count_with_their_values() -> None:
     """A number's contribution is weight times value."""
     tagger = VCRF(base_strength=0.01).fit(DICTS, [["D", "N"], ["D", "N", "V"]])
     scores = tagger.model_.lattice(read_text(DICTS[:1]), 0)
-    found = explain(tagger.model_, DICTS[0])[1]
+    found = explain(tagger, DICTS[0])[1]
     number = {label: i for i, label in enumerate(tagger.classes_)}
     best = [number[x] for x in tagger.predict(DICTS[:1])[0]]
     other = [number[x] for x in found.runner_up_sequence]
@@ -104,8 +105,22 @@ def test_given_attributes_count_with_their_values() -> None:
 def test_one_label_empty_sentence_and_wrong_kind() -> None:
     """Nothing to decide, nothing to explain, nothing to read."""
     tagger = VCRF(base_strength=0.01).fit([["a", "b"]], [["X", "X"]])
-    (first, _) = explain(tagger.model_, ["a", "q"])
+    (first, _) = explain(tagger, ["a", "q"])
     assert (first.label, first.probability, first.runner_up, first.contributions) == ("X", 1.0, None, [])
-    assert explain(tagger.model_, []) == []
+    assert explain(tagger, []) == []
     with pytest.raises(InputError, match="expected tokens as str"):
-        explain(tagger.model_, [{"w": "a"}])
+        explain(tagger, [{"w": "a"}])
+
+
+def test_constraints_hold_for_the_runner_up_too() -> None:
+    """I-X cannot follow O; where constraints leave one label there is no runner-up."""
+    X, y = [["a", "b"], ["c", "b"], ["c", "d"]], [["B-X", "I-X"], ["O", "O"], ["O", "B-X"]]
+    tagger = VCRF(base_strength=0.01, constraints="BIO").fit(X, y)
+    for tokens in (["c", "b"], ["q", "b", "b"]):
+        explained = explain(tagger, tokens)
+        assert [found.label for found in explained] == tagger.predict([tokens])[0]
+        for found in explained:
+            pairs = zip(["O", *found.runner_up_sequence], found.runner_up_sequence, strict=False)
+            assert not any(pair == ("O", "I-X") for pair in pairs)
+    forced = VCRF(base_strength=0.01, constraints=[("O", "B-X"), ("O", "I-X"), ("B-X", "B-X"), ("B-X", "O")]).fit(X, y)
+    assert {found.runner_up for found in explain(forced, ["c", "b"])} == {"B-X", "I-X"}

@@ -74,13 +74,12 @@ def _run(
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.readers import read_with_layout
     from vcrf.metrics import evaluate as measure
-    from vcrf.model_file import load_model
-    from vcrf.prediction import ModelTagger
+    from vcrf.model_file import load_tagger
 
-    trained = load_model(model)
+    tagger = load_tagger(model)
+    trained = tagger.model_
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
-    tagger = ModelTagger(trained)
     with compile_notice():
         tagger.predict(corpus.tokens[:1])  # kernels are loaded: what follows measures tagging
     began = time.perf_counter()

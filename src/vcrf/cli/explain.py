@@ -27,15 +27,17 @@ def explain(
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
     """
+    from vcrf.cli.compiling import compile_notice
     from vcrf.data.raw import split_tokens
     from vcrf.decoding.explain import explain as explain_tokens
     from vcrf.errors import InputError
-    from vcrf.model_file import load_model
+    from vcrf.model_file import load_tagger
 
     tokens = split_tokens(text)
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
-    explained = explain_tokens(load_model(model), tokens)
+    with compile_notice():
+        explained = explain_tokens(load_tagger(model), tokens)
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:

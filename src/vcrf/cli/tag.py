@@ -69,19 +69,21 @@ def tag(
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
+    from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
     from vcrf.decoding.labelling import Wanted, check_labels, label_file
     from vcrf.files import replacing
-    from vcrf.model_file import load_model
-    from vcrf.prediction import ModelTagger
+    from vcrf.model_file import load_tagger
 
-    trained = load_model(model)
-    check_labels(trained.labels)
-    layout = trained.facts.layout if trained.facts else None
+    tagger = load_tagger(model)
+    check_labels(tagger.classes_)
+    facts = tagger.model_.facts
+    layout = facts.layout if facts else None
     text = open_raw(file, input_format.value, column(tag), form, layout)
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest)
-    with ExitStack() as stack:
+    load_numba_without_scipy()
+    with compile_notice(), ExitStack() as stack:
         out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
-        for piece in label_file(ModelTagger(trained), text, wanted):
+        for piece in label_file(tagger, text, wanted):
             out.write(piece.encode())
             out.flush()

@@ -70,6 +70,10 @@ def train(
         str, typer.Option(metavar="NAME", help="Task loss inside the surrogate: none or hamming.")
     ] = "none",
     surrogate: Annotated[str, typer.Option(metavar="NAME", help="Convex bound on the loss: crf.")] = "crf",
+    constraints: Annotated[
+        str | None,
+        typer.Option(metavar="SCHEME", help="Only label sequences that are valid spans: BIO, BILOU and the like."),
+    ] = None,
     tol: Annotated[float, typer.Option(metavar="X", help="Certified relative gap to reach.")] = 1e-3,
     max_passes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Limit on passes over the data.")] = None,
     threads: Annotated[
@@ -97,8 +101,8 @@ def train(
     parameters = {
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
-        "loss": None if loss == "none" else loss, "tol": tol, "max_passes": max_passes, "n_jobs": threads,
-        "random_state": seed,
+        "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
+        "n_jobs": threads, "random_state": seed,
     }  # fmt: skip
     corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
     development = None

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.families import Family
 from vcrf.families.text import Text
-from vcrf.inputs import check_readable, read_text
+from vcrf.inputs import read_text
 from vcrf.lattice import DenseLattice
 from vcrf.model import Label, Model
+from vcrf.prediction import Tagger
 from vcrf.types import Bools, Floats, Ints
 
 
@@ -54,7 +54,7 @@ class TokenExplanation:
     Attributes
     ----------
     label, probability : of the best sequence at this token, and its posterior there
-    runner_up, runner_up_probability : label of the best sequence that differs here; None if there is one label only
+    runner_up, runner_up_probability : label of the best sequence that differs here; None if only one label is possible
     runner_up_sequence : that sequence
     difference : score of the best sequence less that of the other one; never negative
     contributions : the largest first; they sum to the difference
@@ -78,12 +78,13 @@ class TokenExplanation:
         return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))
 
 
-def explain(model: Model, sentence: Sequence[object]) -> list[TokenExplanation]:
+def explain(tagger: Tagger, sentence: Sequence[object]) -> list[TokenExplanation]:
     """Explain the label of every token of a sentence. The time grows with the square of its length.
 
     Parameters
     ----------
-    model : Model
+    tagger : a fitted estimator, or what `load_tagger` reads
+        Its constraints hold for both sequences.
     sentence : sequence of tokens, of the kind the model was trained on
 
     Returns
@@ -93,11 +94,9 @@ def explain(model: Model, sentence: Sequence[object]) -> list[TokenExplanation]:
     """
     if not len(sentence):
         return []
-    text = read_text([sentence])
-    check_readable(text, [Family("model", tuple(model.sources))])
-    lattice = model.potentials(text).lattice(0)
+    lattice = tagger.lattice(sentence)
     best, _ = lattice.viterbi()
-    features = _Features(model, text)
+    features = _Features(tagger.model_, read_text([sentence]))
     marginals = lattice.label_marginals()
     return [_explain_token(t, sentence[t], features, lattice, best, marginals[t]) for t in range(len(sentence))]
 
@@ -106,8 +105,8 @@ def _explain_token(
     t: int, token: object, features: _Features, lattice: DenseLattice, best: Ints, marginals: Floats
 ) -> TokenExplanation:
     names, label = features.model.labels, best[t]
-    if len(names) == 1:
-        return TokenExplanation(token, names[0], 1.0, None, 0.0, [], 0.0, [])
+    if not np.any(np.delete(marginals, label) > 0.0):
+        return TokenExplanation(token, names[label], 1.0, None, 0.0, [], 0.0, [])
     other = _best_without(lattice, t, label)
     found = features.contributions(best, other)
     return TokenExplanation(

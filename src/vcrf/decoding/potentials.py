@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.decode import ArcTables, PatternScores
+
+# A gigabyte of arcs in one lattice.
+MAX_LATTICE = 1 << 27
 
 Number = TypeVar("Number", np.float64, np.uint32)
 
@@ -58,10 +62,22 @@ class Potentials:
         return self._by_sentence(flat)
 
     def lattice(self, i: int) -> DenseLattice:
-        """All label sequences of sentence i."""
+        """All label sequences of sentence i.
+
+        Raises
+        ------
+        BudgetError
+            When the sentence is too long for a table of all arcs.
+        """
         from vcrf.kernels import posterior
 
         first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
+        if int(last - first) * self.n_labels**self.order > MAX_LATTICE:
+            raise BudgetError(
+                f"A sentence of {last - first:,} tokens with {self.n_labels} labels and tag patterns of length "
+                f"{self.order} has more than {MAX_LATTICE:,} arcs. Split the sentence, or ask for less: labels and "
+                "marginals need no table of arcs."
+            )
         arcs = np.zeros((last - first, self.n_labels**self.order))
         posterior.dense_arcs(first, self.order, self.node, self._arc_tables, self.local, arcs)
         shape = (last - first, self.n_labels ** (self.order - 1), self.n_labels)
