@@ -73,11 +73,13 @@ def _run(
 ) -> _Run:
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.readers import read_with_layout
+    from vcrf.decoding.labelling import check_labels_text
     from vcrf.metrics import evaluate as measure
     from vcrf.model_file import load_tagger
 
     tagger = load_tagger(model)
     trained = tagger.model_
+    check_labels_text(trained)
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
     with compile_notice():

@@ -41,7 +41,7 @@ def explain(
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
-        print_explained(explained, top)
+        print_explained(explained, tokens, top)
 
 
 def _as_json(found: TokenExplanation) -> dict[str, Any]:
@@ -49,13 +49,12 @@ def _as_json(found: TokenExplanation) -> dict[str, Any]:
     return {**vars(found), "contributions": contributions, "families": found.by_family()}
 
 
-def print_explained(explained: list[TokenExplanation], top: int) -> None:
-    """Print a table a token."""
-    tokens = [str(found.token) for found in explained]
+def print_explained(explained: list[TokenExplanation], tokens: list[str], top: int) -> None:
+    """Print a table for each of some tokens of a sentence."""
     for found in explained:
         print_rich(_headline(found))
         rows = [
-            (c.family, c.attribute, f"{tokens[c.position]}", " ".join(map(str, c.labels)), f"{c.value:+.3f}")
+            (c.family, c.attribute, tokens[c.position], " ".join(map(str, c.labels)), f"{c.value:+.3f}")
             for c in found.contributions[:top]
         ]
         rest = found.contributions[top:]

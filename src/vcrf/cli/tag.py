@@ -71,12 +71,12 @@ def tag(
     """
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
-    from vcrf.decoding.labelling import Wanted, check_labels, label_file
+    from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
     from vcrf.files import replacing
     from vcrf.model_file import load_tagger
 
     tagger = load_tagger(model)
-    check_labels(tagger.classes_)
+    check_labels_text(tagger.model_)
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     text = open_raw(file, input_format.value, column(tag), form, layout)

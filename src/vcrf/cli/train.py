@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcrf.cli.errors import INTERRUPTED
+from vcrf.cli.errors import INTERRUPTED, in_options
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, say
 
@@ -147,7 +147,7 @@ def _fit(estimator: type[VCRF], parameters: dict[str, Any], corpus: Corpus) -> V
         with TrainingProgress(parameters["tol"]) as progress:
             tagger = estimator(**parameters, callback=progress.update).fit(corpus.tokens, corpus.labels)
     for warning in caught:
-        say(str(warning.message))
+        say(in_options(str(warning.message)))
     return tagger
 
 

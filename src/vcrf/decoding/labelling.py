@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 from vcrf.data.raw import OutputFormat, RawFile, RawSentence
 from vcrf.data.writers import Tagging, choose_writer
 from vcrf.errors import InputError
-from vcrf.model import Label
+from vcrf.families import NamedFeature
+from vcrf.model import Label, Model
 
 _BOM = "\ufeff"
 
@@ -71,9 +72,14 @@ def _texts(labels: list[Label]) -> list[str]:
     return [label if isinstance(label, str) else str(label) for label in labels]
 
 
-def check_labels(labels: Sequence[Label]) -> None:
-    """Refuse labels that would break a file of lines and fields."""
-    for label in labels:
+def check_labels_text(model: Model) -> None:
+    """Refuse a model that does not read words, or whose labels would break a file of lines and fields."""
+    if any(isinstance(source, NamedFeature) for source in model.sources):
+        raise InputError(
+            "The model was trained on feature dicts, attribute lists or numbers: expected one trained on words. "
+            "Label with the library (`vcrf.load`), or train on text."
+        )
+    for label in model.labels:
         if isinstance(label, str) and (not label or any(mark in label for mark in "\t\n\r\0")):
             raise InputError(
                 f"The label {label!r} cannot be written into a field: it is empty or has a tab or line end in it. "
