@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -71,9 +70,7 @@ def main() -> None:
         peak, seconds, n_tokens = pipe(model, text, int(args.megabytes * 1e6), args.options)
     print(f"{2 * len(text) / 1e6:.0f} MB of text: peak {small:.0f} MB")
     print(f"{args.megabytes:.0f} MB of text: peak {peak:.0f} MB, {n_tokens / seconds:,.0f} tokens a second")
-    print(
-        f"ratio of the peaks {peak / small:.2f}; this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB"
-    )
+    print(f"ratio of the peaks {peak / small:.2f}")
 
 
 if __name__ == "__main__":

@@ -77,9 +77,9 @@ def test_the_split_of_the_same_file_can_be_the_development_data(
 
 def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: Call) -> None:
     """A column file from standard input."""
-    rows = ["\n".join(f"{a}\tx\t{b}" for a, b in zip(*pair, strict=True)) for pair in zip(corpus.tokens, corpus.labels)]
+    rows = ["".join(f"{a}\tx\t{b}\n" for a, b in zip(s.tokens, s.labels, strict=True)) for s in corpus]
     path = tmp_path / "m.vcrf"
-    call("train", "-", "-o", path, "--base-strength", 0.05, given="\n\n".join(rows))
+    call("train", "-", "-o", path, "--base-strength", 0.05, given="\n".join(rows))
     facts = load_model(path).facts
     assert facts is not None
     assert facts.layout == Layout("columns", 0, 2, 3)
@@ -89,7 +89,7 @@ def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: C
     ("content", "args", "message"),
     [
         ("1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n1\tb\t_\tX\t_\t_\t_\t_\t_\t_\n", [], r"d:2: expected ID 2"),
-        ("1\ta\t_\t_\tX\t_\t_\t_\t_\t_\n", [], "d:1: expected a label in UPOS, got '_'. XPOS has 'X' here: pass --tag xpos"),
+        ("1\ta\t_\t_\tX\t_\t_\t_\t_\t_\n", [], "d:1: expected a label in UPOS, got '_'. XPOS has 'X' here: pass --tag"),
         ("", [], "d: no sentences"),
         ("a\tX\n", ["--tag", "xpos"], "--tag xpos, but a column file has no named columns"),
         ("a\tX\n", ["--split", "train"], "--split train expects sentences with a comment"),
