@@ -259,8 +259,9 @@ class ConlluReader:
         return rows
 
     def labelled(self, line: str, label: str, probability: float | None) -> str:
-        body, end = _cut_end(line)
-        fields = body.split("\t")
+        fields = line.split("\t")
+        # The last field has the line's end.
+        fields[_MISC], end = _cut_end(fields[_MISC])
         fields[self.layout.tag] = label
         if probability is not None:
             fields[_MISC] = with_probability(fields[_MISC], probability)
@@ -342,8 +343,9 @@ def _grouped(
 
 
 def _sentence(lines: list[str], first_line: int, parse: _Parse) -> RawSentence:
-    bodies = [_cut_end(line)[0] for line in lines]
-    if _is_blank(bodies[-1]):
+    content = "".join(lines)
+    bodies = content.split("\n") if "\r" not in content else [_cut_end(line)[0] for line in lines]
+    while _is_blank(bodies[-1]):
         bodies.pop()
     rows = parse(Block(first_line, bodies))
     return RawSentence(first_line, lines, [index for index, _ in rows], [token for _, token in rows])
@@ -354,8 +356,9 @@ def _is_blank(line: str) -> bool:
 
 
 def _cut_end(line: str) -> tuple[str, str]:
-    body = line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
-    return body, line[len(body) :]
+    if line[-2:] == "\r\n":
+        return line[:-2], "\r\n"
+    return (line[:-1], "\n") if line[-1:] == "\n" else (line, "")
 
 
 def _too_long(name: str, line: int) -> InputError:

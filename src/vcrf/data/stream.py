@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from vcrf.data.text import check_nul, compression_of, compression_suffix, damaged, decode, unreadable
 from vcrf.errors import InputError
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 20
 _LONGEST_LINE = 1 << 24
 # Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
 _lines_of = re.compile(r"[^\n]*\n|[^\n]+").findall

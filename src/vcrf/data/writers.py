@@ -69,9 +69,11 @@ def write_back(reader: RawReader, sentence: RawSentence, taggings: Sequence[Tagg
 def write_conllu(sentence: RawSentence, taggings: Sequence[Tagging], tag: int = TAG_FIELDS["upos"]) -> str:
     """New CoNLL-U: ID, FORM, the label in the field `tag`, and MISC with the probability; the text as a comment."""
 
+    blank = ["_"] * len(FIELDS)
+
     def row(number: int, token: str, label: str, probability: float | None) -> str:
-        fields = [str(number), token, *["_"] * (len(FIELDS) - 2)]
-        fields[tag] = label
+        fields = blank.copy()
+        fields[0], fields[1], fields[tag] = str(number), token, label
         if probability is not None:
             fields[-1] = with_probability(fields[-1], probability)
         return "\t".join(fields)
