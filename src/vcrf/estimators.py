@@ -14,12 +14,29 @@ from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_complexities, paper_families
 from vcrf.families.explicit import AttributeText
-from vcrf.inputs import check_readable, label_numbers, read_text, sorted_classes, training_sentences
+from vcrf.heldout import DevelopmentSet, DevelopmentWatch
+from vcrf.inputs import (
+    as_sentences,
+    check_lengths,
+    check_readable,
+    label_numbers,
+    listed_labels,
+    read_text,
+    sorted_classes,
+    training_sentences,
+)
 from vcrf.model import FamilyFacts, Label, build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.prediction import Tagger
 from vcrf.problem import Problem, build_problem
-from vcrf.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
+from vcrf.running import (
+    check_passes,
+    check_patience,
+    check_tol,
+    combined_callback,
+    n_threads,
+    warn_unless_converged,
+)
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 from vcrf.types import Floats
 
@@ -100,6 +117,9 @@ class VCRF(SequenceEstimator):
         Limit on passes over the data.
     n_jobs : int, optional
         Threads: None means all cores available, -1 too. The result does not depend on it.
+    patience : int, optional
+        Stop after so many rounds without a smaller token error on the development set given to `fit`, and keep the
+        weights with the smallest one. None trains to the optimum.
     verbose : bool
         Write progress to stderr.
     callback : callable, optional
@@ -121,6 +141,7 @@ class VCRF(SequenceEstimator):
         Attributes x tag patterns before any reduction; distinct columns; (merged) features with a weight.
     families_ : list of FamilyFacts
     history_ : list of IterationRecord
+        One a round of the solver, with the development set's token error if there is one.
     status_ : Status
     model_ : Model
     result_ : SolverResult
@@ -154,6 +175,7 @@ class VCRF(SequenceEstimator):
         tol: float = 1e-3,
         max_passes: int | None = None,
         n_jobs: int | None = None,
+        patience: int | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
         random_state: int | None = None,
@@ -173,6 +195,7 @@ class VCRF(SequenceEstimator):
         self.tol = tol
         self.max_passes = max_passes
         self.n_jobs = n_jobs
+        self.patience = patience
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
@@ -183,6 +206,8 @@ class VCRF(SequenceEstimator):
         X: Iterable[Any],
         y: Iterable[Any],
         sample_weight: Sequence[float] | None = None,
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Any] | None = None,
     ) -> VCRF:
         """Train.
 
@@ -195,13 +220,18 @@ class VCRF(SequenceEstimator):
             One label a token, str or int.
         sample_weight : sequence of float, optional
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
+        X_dev, y_dev : optional
+            Development set, never trained on: its token error is in `history_` after each round, and with
+            `patience` it decides which weights are kept.
 
         Returns
         -------
         VCRF
             Itself.
         """
-        return self._solve(self._read(X, y, sample_weight), None)
+        patience = check_patience(self.patience, X_dev is not None)
+        data = self._read(X, y, sample_weight)
+        return self._solve(data, None, self._development(data, X_dev, y_dev), patience)
 
     def path(
         self,
@@ -250,15 +280,39 @@ class VCRF(SequenceEstimator):
         )
         return _TrainingData(problem, classes, complexities)
 
-    def _solve(self, data: _TrainingData, start: SolverResult | None) -> VCRF:
+    def _development(
+        self, data: _TrainingData, X: Iterable[Any] | None, y: Iterable[Any] | None
+    ) -> DevelopmentSet | None:
+        """Check and read the development set."""
+        if (X is None) != (y is None):
+            raise InputError("X_dev and y_dev belong together: got one without the other.")
+        if X is None or y is None:
+            return None
+        sentences, labels = as_sentences(X), listed_labels(y)
+        check_lengths(sentences, labels)
+        if not any(labels):
+            raise InputError("The development set needs at least one token: got none. Check what was read into X_dev.")
+        text = read_text(sentences, isinstance(data.problem.text, AttributeText) or None)
+        check_readable(text, data.problem.families)
+        moves = None if self.constraints is None else as_constraints(self.constraints).compile(data.classes)
+        return DevelopmentSet(data.problem, text, labels, data.classes, moves)
+
+    def _solve(
+        self,
+        data: _TrainingData,
+        start: SolverResult | None,
+        development: DevelopmentSet | None = None,
+        patience: int | None = None,
+    ) -> VCRF:
         from vcrf.solvers.working_set import solve
 
         problem = data.problem
         penalty = self._penalty(data.complexities, problem.text.n_sentences)
+        watch = None if development is None else DevelopmentWatch(development, penalty.bind(problem), patience)
         result = solve(
             problem, penalty, costs=self._costs(problem.text), tol=check_tol(self.tol),
             max_passes=check_passes("max_passes", self.max_passes), threads=n_threads(self.n_jobs), start=start,
-            callback=combined_callback(self.callback, self.verbose),
+            callback=combined_callback(self.callback, self.verbose), watch=watch,
         )  # fmt: skip
         self.model_ = build_model(problem, penalty.bind(problem), result, data.classes, data.complexities)
         self.classes_, self.result_ = data.classes, result

@@ -38,6 +38,17 @@ def check_passes(name: str, limit: int | None) -> int | None:
     return limit
 
 
+def check_patience(patience: int | None, has_development_set: bool) -> int | None:
+    """Return a number of rounds: None or at least 1, and only with a development set."""
+    if patience is None:
+        return None
+    if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:
+        raise InputError(f"patience must be a positive number of rounds, or None, got {patience!r}.")
+    if not has_development_set:
+        raise InputError(f"patience={patience} needs a development set: pass X_dev and y_dev to fit.")
+    return int(patience)
+
+
 def combined_callback(callback: Callback | None, verbose: bool) -> Callback | None:
     """Return one callback that reports on the terminal, if verbose, and calls the user's."""
     if not verbose:
@@ -59,9 +70,10 @@ def _terminal_report() -> Callable[[IterationRecord], None]:
     def report(record: IterationRecord) -> None:
         is_certified = record.objective > 0.0 and record.gap < np.inf
         gap = f"{record.gap / record.objective:.1e}" if is_certified else "?"
+        error = "" if record.dev_error is None else f"  dev error {100 * record.dev_error:.2f} %"
         console.print(
             f"{record.seconds:8.2f} s  {record.n_passes:5d} passes  objective {record.objective:.6f}  "
-            f"relative gap {gap}  {record.n_active} active",
+            f"relative gap {gap}  {record.n_active} active{error}",
             markup=False,
         )
 
@@ -69,10 +81,10 @@ def _terminal_report() -> Callable[[IterationRecord], None]:
 
 
 def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
-    """Warn about weights that are not certified to the tolerance."""
+    """Warn about weights that are not certified to the tolerance, unless a development set chose them."""
     from sklearn.exceptions import ConvergenceWarning
 
-    if result.status is not Status.CONVERGED:
+    if result.status not in (Status.CONVERGED, Status.CHOSEN):
         warnings.warn(
             f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
             f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, tol.",
