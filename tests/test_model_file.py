@@ -162,7 +162,7 @@ def test_parameters_come_back_but_not_the_users_objects(tmp_path):
         VCRF(
             families=families, complexities={"word": np.float64(2.0), "bias": 0.5}, base_strength=np.float32(0.25),
             complexity_strength=0.01, max_passes=np.int64(30), callback=lambda _: None,
-            random_state=np.random.default_rng(3), n_jobs=1,
+            random_state=np.random.default_rng(3), n_jobs=1, verbose=np.False_, norm=np.str_("l1"),
         ),
         X,
     )  # fmt: skip
@@ -171,6 +171,7 @@ def test_parameters_come_back_but_not_the_users_objects(tmp_path):
     assert params == fitted.get_params() | {"callback": None, "random_state": None}
     assert type(params["base_strength"]) is float
     assert type(params["max_passes"]) is int
+    assert params["verbose"] is False
 
 
 def test_numbers_that_are_not_finite_come_back(tmp_path):
@@ -394,6 +395,13 @@ def test_what_would_not_load_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_header_beyond_the_limit_is_not_written(words, tmp_path, monkeypatch):
+    """The library would write it, and nobody could read it."""
+    monkeypatch.setattr(tensor_file, "_MAX_HEADER", 1000)
+    with pytest.raises(InputError, match=r"cannot be saved: .* a header of more than 1,000 bytes"):
+        words.save(tmp_path / "m.vcrf")
+
+
 # ------------------------------------------------------------------------------------ writing
 
 
@@ -490,8 +498,9 @@ def test_files_of_others_are_refused(tmp_path):
     path = tmp_path / "other.bin"
     strangers = [
         b"", b"1234", b"# text = a CoNLL-U file\n1\ta\n" * 9, b"lCRF" + bytes(100), b"PK\x03\x04" + bytes(100),
-        pickle.dumps(X), bytes(1000), b"\xff" * 1000, save({"weights": np.zeros(3)}),
-        save({"weights": np.zeros(3)}, {"vcrf": '{"format": "other"}'}), save({}, {"vcrf": "{}"}),
+        pickle.dumps(X), bytes(1000), b"\xff" * 1000, (1 << 60).to_bytes(8, "little") + b"{" * 99,
+        save({"weights": np.zeros(3)}),
+        save({"weights": np.zeros(3)}, {"vcrf": '{"format": "other", "version": 1}'}), save({}, {"vcrf": "{}"}),
         save({}, {"format": "pt"}), frame(b'{"__metadata__":{"vcrf":3}}', b""), frame(b'{"__metadata__":[]}', b""),
     ]  # fmt: skip
     for stranger in strangers:
@@ -563,6 +572,17 @@ def text(change):
         parts.text = change
 
     return edit
+
+
+def listed(name, value):
+    """Put something else for a tensor in the document's list."""
+
+    def change(old):
+        found = json.loads(old)
+        found["tensors"][name] = value
+        return json.dumps(found)
+
+    return text(change)
 
 
 def strings(name, *encoded):
@@ -691,6 +711,12 @@ WRONG = {
     "shape beyond 40 bits": (header("weights", shape=[2**60]), "no valid shape and place"),
     "shape negative": (header("weights", shape=[-1]), "no valid shape and place"),
     "place beyond the file": (header("weights", data_offsets=[2**39, 2**39]), "which is not its shape"),
+    "place negative": (header("weights", data_offsets=[-8, 0]), "no valid shape and place"),
+    "place of no numbers": (header("weights", data_offsets=["0", 8]), "no valid shape and place"),
+    "place of one number": (header("weights", data_offsets=[0]), "no valid shape and place"),
+    "listed badly": (listed("weights", []), "another shape than listed"),
+    "listed with another shape": (listed("weights", {"shape": [1]}), "another shape than listed"),
+    "listed without a checksum": (listed("keys", None), "another shape than listed"),
     "overlap": (header("document_sha256", data_offsets=[0, 32]), "not where the one before ends"),
     "reversed place": (header("weights", data_offsets=[80, 0]), "has -80 bytes"),
     "unknown dtype": (header("weights", dtype="C64"), "dtype 'C64': expected one of"),
@@ -704,6 +730,8 @@ WRONG = {
     "text a list": (text(lambda old: f"[{old}]"), "its header is not a JSON object"),
     "text empty list of tensors": (document("tensors", to={}), "its list of tensors does not match the tensors"),
     "text no list of tensors": (document("tensors", to=[]), "its list of tensors does not match the tensors"),
+    "text a number of tensors": (document("tensors", to=3), "its list of tensors does not match the tensors"),
+    "text without tensors": (text(lambda old: old.replace('"tensors"', '"others"')), "does not list its tensors"),
     "text other shapes": (document("tensors", to={"weights": {"shape": [0]}}), "does not match the tensors"),
     "version text": (document("version", to="1"), "not a vcrf model file"),
     "version 0": (document("version", to=0), "not a vcrf model file"),
@@ -741,6 +769,12 @@ def test_trailing_and_missing_bytes_are_refused(content):
     for wrong in (content + b"\0", content[:-1], content[:8], content[: len(content) // 2]):
         with pytest.raises(InputError, match=r"damaged: .* Copy the file again"):
             model_file.from_buffer(wrong, "m")
+
+
+def test_a_file_that_ends_in_its_header_is_told(content):
+    """The commonest damage: a download that was cut off."""
+    with pytest.raises(InputError, match="the file ends after 100 bytes, inside its header"):
+        model_file.from_buffer(content[:100], "m")
 
 
 def test_one_flipped_bit_is_seen_anywhere(content, seed):
