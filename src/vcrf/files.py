@@ -37,7 +37,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         When writing fails; the old file is then as it was.
     """
     target = check_target(path)
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
+    draft = target.with_name(f".{secrets.token_hex(8)}.vcrf.tmp")
     try:
         with draft.open("xb") as file:
             yield file

@@ -12,6 +12,8 @@ from dataclasses import MISSING, fields
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
+
 from vcrf.errors import InputError
 from vcrf.facts import TrainingFacts
 from vcrf.families.explicit import NamedFeature
@@ -212,14 +214,16 @@ def _load_param(value: Any, name: str) -> Any:
 
 def dump_scalar(value: Any) -> Any:
     """A plain number, bool or text; None for anything else."""
-    if isinstance(value, (bool, str)):
-        return value
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
         number = float(value)
         return number if math.isfinite(number) else {"number": str(number)}
-    return value.item() if type(value).__name__ == "bool" and hasattr(value, "item") else None
+    return None
 
 
 def load_scalar(value: Any, name: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -39,19 +40,19 @@ class StringList(Sequence[str]):
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
-    def check(self) -> None:
-        """Raise InputError unless the offsets cut the bytes into valid UTF-8."""
+    def check(self, what: str) -> None:
+        """Raise InputError unless the offsets cut the bytes into valid UTF-8; `what` names the strings."""
         data, offsets = self.data, self.offsets
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or np.any(offsets[1:] < offsets[:-1]):
-            raise InputError(f"offsets of strings must rise from 0 to the number of bytes, {len(data)}")
+            raise InputError(f"the offsets of {what} must rise from 0 to their number of bytes, {len(data)}")
         try:
             str(data.data, "utf-8", _ERRORS)
         except UnicodeDecodeError as error:
-            raise InputError(f"invalid UTF-8 at byte {error.start} of the strings") from None
+            raise InputError(f"invalid UTF-8 at byte {error.start} of {what}") from None
         # Valid as a whole and cut before first bytes of characters only: each piece is valid.
         first = data[offsets[offsets < len(data)]]
         if np.any((first & 0xC0) == 0x80):
-            raise InputError("an offset of strings lies inside a character")
+            raise InputError(f"an offset of {what} lies inside a character")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -68,6 +69,10 @@ class StringList(Sequence[str]):
             raise IndexError(f"string {index} of {n}")
         start = index % n
         return str(self.data[self.offsets[start] : self.offsets[start + 1]].data, "utf-8", _ERRORS)
+
+    def __iter__(self) -> Iterator[str]:
+        raw, offsets = self.data.tobytes(), self.offsets.tolist()
+        return (raw[a:b].decode("utf-8", _ERRORS) for a, b in pairwise(offsets))
 
     def __eq__(self, other: object) -> bool:
         """Equal to any list with the same strings."""

@@ -56,11 +56,18 @@ def encode(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
     native = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     listed = {name: {"shape": list(tensor.shape), "sha256": _sha256(tensor)} for name, tensor in native.items()}
     text = json.dumps(
-        {"format": FORMAT, "version": VERSION, **document, "tensors": listed}, allow_nan=False, separators=(",", ":")
-    )
+        {"format": FORMAT, "version": VERSION, **document, "tensors": listed},
+        allow_nan=False, separators=(",", ":"), sort_keys=True,
+    )  # fmt: skip
     native[_SEAL] = np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint8)
     # One key only: the library writes several in any order.
-    return bytes(save(native, {_KEY: text}))
+    content = bytes(save(native, {_KEY: text}))
+    if int.from_bytes(content[:8], "little") > _MAX_HEADER:
+        raise InputError(
+            f"The model cannot be saved: its families, sources and history need a header of more than {_MAX_HEADER:,} "
+            "bytes. Use fewer feature names: name and value as 'name=value', so that values share a name."
+        )
+    return content
 
 
 def write(path: Path, content: bytes) -> None:
@@ -184,7 +191,7 @@ def _entry(about: Any, key: str, name: str) -> tuple[np.dtype[Any], tuple[int, .
         _refuse(name, f"tensor {key!r} is not described by dtype, shape and data_offsets")
     kind, shape, offsets = about["dtype"], about["shape"], about["data_offsets"]
     if not isinstance(kind, str) or kind not in _DTYPES:
-        _refuse(name, f"tensor {key!r} has dtype {kind!r}: expected one of {', '.join(_DTYPES)}")
+        _refuse(name, f"tensor {key!r} has dtype {str(kind)[:20]!r}: expected one of {', '.join(_DTYPES)}")
     if not _is_counts(shape) or len(shape) > 2 or not _is_counts(offsets) or len(offsets) != 2:
         _refuse(name, f"tensor {key!r} has no valid shape and place")
     return np.dtype(_DTYPES[kind]), tuple(shape), offsets[0], offsets[1]
@@ -225,4 +232,5 @@ def _foreign(name: str) -> InputError:
 
 
 def _refuse(name: str, reason: str) -> NoReturn:
+    reason = reason[:300]  # it may quote the file
     raise InputError(f"{name}: the model file is damaged: {reason}. Copy the file again, or save the model again.")

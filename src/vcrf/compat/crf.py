@@ -296,6 +296,6 @@ def _check_supported(crf: CRF) -> None:
     if crf.min_freq:
         raise InputError(f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features.")
     if crf.model_filename is not None:
-        raise InputError("model_filename is not offered: no CRFsuite file is written. Pickle the CRF.")
+        raise InputError("model_filename is not offered: no CRFsuite file is written. Call save(path) after fit.")
     if crf.trainer_cls is not None:
         raise InputError("trainer_cls is not offered: there is no python-crfsuite trainer to replace.")

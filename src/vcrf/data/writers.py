@@ -68,7 +68,6 @@ def write_back(reader: RawReader, sentence: RawSentence, taggings: Sequence[Tagg
 
 def write_conllu(sentence: RawSentence, taggings: Sequence[Tagging], tag: int = TAG_FIELDS["upos"]) -> str:
     """New CoNLL-U: ID, FORM, the label in the field `tag`, and MISC with the probability; the text as a comment."""
-
     blank = ["_"] * len(FIELDS)
 
     def row(number: int, token: str, label: str, probability: float | None) -> str:
