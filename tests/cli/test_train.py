@@ -64,7 +64,10 @@ def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call
     facts = load_model(model).facts
     assert facts is not None
     assert facts.n_sentences == 40
-    assert "development token error" in call("train", a, "--dev", dev, "-o", model).stdout
+    result = call("train", a, "--dev", dev, "--patience", 50, "-o", model)
+    assert "development token error" in result.stdout
+    assert "development error" in result.stderr
+    assert "pass --dev FILE or --dev-split NAME" in call("train", a, "--patience", 3, "-o", model, code=2).stderr
 
 
 def test_the_split_of_the_same_file_can_be_the_development_data(

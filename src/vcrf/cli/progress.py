@@ -46,9 +46,10 @@ class TrainingProgress:
     def update(self, record: IterationRecord) -> None:
         """Show a record."""
         gap = record.gap / record.objective if record.objective > 0.0 else 0.0
-        facts = f"{record.n_passes:5d} passes  relative gap {gap:.1e} of {self._tol:g}  {record.n_active:,} features"
-        if not math.isfinite(gap):
-            facts = f"{record.n_passes:5d} passes  relative gap not certified yet  {record.n_active:,} features"
+        shown = f"{gap:.1e} of {self._tol:g}" if math.isfinite(gap) else "not certified yet"
+        facts = f"{record.n_passes:5d} passes  relative gap {shown}  {record.n_active:,} features"
+        if record.dev_error is not None:
+            facts += f"  development error {record.dev_error:.2%}"
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._share(gap), facts=facts)
         elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES or gap <= self._tol:

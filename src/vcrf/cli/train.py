@@ -46,10 +46,14 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
     split: Split = None,
     dev: Annotated[
-        Path | None, typer.Option(metavar="DATA", help="Labelled file to measure the error on after training.")
+        Path | None, typer.Option(metavar="DATA", help="Labelled file to measure the error on, never trained on.")
     ] = None,
     dev_split: Annotated[
         str | None, typer.Option(metavar="NAME", help="Split of the development data; without --dev, of DATA itself.")
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Stop after N rounds without a better development error; keep the best."),
     ] = None,
     tag: Tag = None,
     form: Form = None,
@@ -92,25 +96,28 @@ def train(
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
     the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
     """
+    from vcrf.errors import InputError
     from vcrf.files import check_target
 
     began = time.perf_counter()
     check_target(output)
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
-    parameters = {
+    parameters: dict[str, Any] = {
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
         "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
-        "n_jobs": threads, "random_state": seed,
+        "n_jobs": threads, "random_state": seed, "patience": patience,
     }  # fmt: skip
     corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
     development = None
     if dev is not None or dev_split is not None:
         # In the columns of the training data.
         development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
+    elif patience is not None:
+        raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
-    tagger = _fit(estimator, parameters, corpus)
+    tagger = _fit(estimator(**parameters), corpus, development)
     report = _report(tagger, development, began)
     _save(tagger, layout, output)
     if json:
@@ -137,15 +144,17 @@ def _estimator(surrogate: str) -> type[VCRF]:
     return getattr(vcrf, _ESTIMATORS[surrogate])  # type: ignore[no-any-return]
 
 
-def _fit(estimator: type[VCRF], parameters: dict[str, Any], corpus: Corpus) -> VCRF:
+def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
     """Train, with progress on stderr; what the library warns of is said there too."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
     with warnings.catch_warnings(record=True) as caught, compile_notice():
         warnings.simplefilter("always")
-        with TrainingProgress(parameters["tol"]) as progress:
-            tagger = estimator(**parameters, callback=progress.update).fit(corpus.tokens, corpus.labels)
+        with TrainingProgress(tagger.tol) as progress:
+            tagger.set_params(callback=progress.update)
+            dev = (None, None) if development is None else (development.tokens, development.labels)
+            tagger.fit(corpus.tokens, corpus.labels, None, *dev)
     for warning in caught:
         say(in_options(str(warning.message)))
     return tagger
