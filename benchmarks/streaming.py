@@ -21,9 +21,9 @@ from vcrf.data import SyntheticLanguage
 # The command measures itself: a parent knows only the largest of all its children.
 COMMAND = """
 import resource, sys
-from vcrf.cli import main
+from vcrf.cli.app import app
 try:
-    main()
+    app()
 finally:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """

@@ -20,9 +20,8 @@ HEAVY = ["numpy", "scipy", "numba", "sklearn", "rich", "matplotlib"]
 def imported(*args: object, given: str = "") -> set[str]:
     """Heavy packages that a command imports."""
     code = (
-        "import sys\nfrom vcrf.cli import main\n"
-        f"sys.argv = ['vcrf', *{[str(arg) for arg in args]!r}]\n"
-        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "import sys\nfrom vcrf.cli.app import app\n"
+        f"try:\n    app({[str(arg) for arg in args]!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run(

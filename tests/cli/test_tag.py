@@ -162,9 +162,9 @@ def test_a_broken_pipe_ends_quietly(model: Path, tmp_path: Path) -> None:
 
 _MEASURED = """
 import resource, sys
-from vcrf.cli import main
+from vcrf.cli.app import app
 try:
-    main()
+    app()
 finally:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """
