@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	$(BIN)/vcrf demo -o build/demo
 
 lint: $(STAMP)
 	$(BIN)/ruff check --quiet $(LINTED)

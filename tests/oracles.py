@@ -7,6 +7,7 @@ sequence in that order.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,3 +87,21 @@ def kbest(scores: Floats, k: int) -> Ints:
 def best(scores: Floats) -> int:
     """Rank in `all_sequences` of the best sequence, the first of equal ones."""
     return int(kbest(scores, 1)[0])
+
+
+def potentials_scores(scores: Any, i: int) -> Floats:
+    """Score of every label sequence of sentence i, straight from the definition of `Potentials`."""
+    first, last = int(scores.sent_ptr[i]), int(scores.sent_ptr[i + 1])
+    sequences = all_sequences(last - first, scores.n_labels)
+    total = np.zeros(len(sequences))
+    for t in range(last - first):
+        total += scores.node[first + t, sequences[:, t]]
+        for k, table in scores.tables.items():
+            if t >= k - 1:
+                total += table[pattern_codes(sequences, t - k + 1, t + 1, scores.n_labels)]
+        for j in range(scores.local.ptr[first + t], scores.local.ptr[first + t + 1]):
+            k = int(scores.local.size[j])
+            if t >= k - 1:
+                codes = pattern_codes(sequences, t - k + 1, t + 1, scores.n_labels)
+                total += scores.local.score[j] * (codes == scores.local.code[j])
+    return total

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from vcrf.decoding.potentials import Potentials
+from vcrf.kernels.decode import PatternScores
 from vcrf.lattice import DenseLattice
 
 # Multiples of 1/8: sums of a few are exact in floating point, so ties are ties in any order of summation.
@@ -48,3 +50,26 @@ def lattices(
         history = (history * n_labels + label) % n_states
         arcs[t, n_labels ** min(t, order - 1) :] = np.nan
     return DenseLattice(arcs, n_labels, order)
+
+
+@st.composite
+def potentials(draw: st.DrawFn) -> Potentials:
+    """Random scores with ties, some of them large; tables of some lengths, local patterns of length 2 to the order."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    order, n_labels = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
+    palette = np.array(draw(st.lists(st.one_of(weights(2), weights(2), weights(1e4)), min_size=1, max_size=5)))
+    ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n_tokens = int(ptr[-1])
+    tables = {k: rng.choice(palette, n_labels**k) for k in range(2, order + 1) if draw(st.booleans())}
+    counts = rng.integers(0, 4, n_tokens) if order > 1 else np.zeros(n_tokens, np.int64)
+    n = int(counts.sum())
+    size = rng.integers(2, order + 1, n) if order > 1 else np.zeros(0, np.int64)
+    code = rng.integers(n_labels**size) if n else np.zeros(0, np.int64)
+    local = PatternScores(
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        size.astype(np.uint32),
+        code.astype(np.uint32),
+        rng.choice(palette, n),
+    )
+    return Potentials(ptr, rng.choice(palette, (n_tokens, n_labels)), tables, local, order)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import corpora
 import oracles
+import strategies
 from vcrf.data import SyntheticLanguage
 from vcrf.families import (
     Family,
@@ -26,7 +27,6 @@ from vcrf.families import (
     paper_families,
     read_attributes,
 )
-from vcrf.kernels.decode import PatternScores
 from vcrf.lattice import DenseLattice
 from vcrf.model import Model, Potentials, build_model, split_weights
 from vcrf.penalties import FamilyPenalty
@@ -220,68 +220,27 @@ def test_penalty_of_the_split_is_the_merged_penalty(norm: str) -> None:
     assert (l1 * np.abs(model.weights) + 0.5 * l2 * model.weights**2).sum() == pytest.approx(merged)
 
 
-@st.composite
-def potentials(draw: st.DrawFn) -> Potentials:
-    """Random scores with ties, tables of some lengths, local patterns of length 2 to the order."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    order, n_labels = draw(st.integers(1, 4)), draw(st.integers(1, 4))
-    lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
-    palette = np.array(draw(st.lists(st.integers(-16, 16), min_size=1, max_size=5))) / 8
-    ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    n_tokens = int(ptr[-1])
-    tables = {k: rng.choice(palette, n_labels**k) for k in range(2, order + 1) if draw(st.booleans())}
-    counts = rng.integers(0, 4, n_tokens) if order > 1 else np.zeros(n_tokens, np.int64)
-    n = int(counts.sum())
-    size = rng.integers(2, order + 1, n) if order > 1 else np.zeros(0, np.int64)
-    code = rng.integers(n_labels**size) if n else np.zeros(0, np.int64)
-    local = PatternScores(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        size.astype(np.uint32),
-        code.astype(np.uint32),
-        rng.choice(palette, n),
-    )
-    return Potentials(ptr, rng.choice(palette, (n_tokens, n_labels)), tables, local, order)
-
-
-def enumerated_scores(scores: Potentials, i: int) -> np.ndarray:
-    """Score of every label sequence of sentence i, straight from the definition."""
-    first, last = int(scores.sent_ptr[i]), int(scores.sent_ptr[i + 1])
-    sequences = oracles.all_sequences(last - first, scores.n_labels)
-    total = np.zeros(len(sequences))
-    for t in range(last - first):
-        total += scores.node[first + t, sequences[:, t]]
-        for k, table in scores.tables.items():
-            if t >= k - 1:
-                total += table[oracles.pattern_codes(sequences, t - k + 1, t + 1, scores.n_labels)]
-        for j in range(scores.local.ptr[first + t], scores.local.ptr[first + t + 1]):
-            k = int(scores.local.size[j])
-            if t >= k - 1:
-                codes = oracles.pattern_codes(sequences, t - k + 1, t + 1, scores.n_labels)
-                total += scores.local.score[j] * (codes == scores.local.code[j])
-    return total
-
-
-@given(potentials())
+@given(strategies.potentials())
 def test_decode_is_the_first_best_sequence(scores: Potentials) -> None:
     """The kernel, the dense lattice and enumeration agree, ties included, at orders 1 to 4."""
     decoded = scores.decode()
     assert len(decoded) == len(scores)
     for i, labels in enumerate(decoded):
         lattice = scores.lattice(i)
-        expected = enumerated_scores(scores, i)
+        expected = oracles.potentials_scores(scores, i)
         best = oracles.best(expected)
         sequences = oracles.all_sequences(lattice.n_positions, scores.n_labels)
         assert labels.tolist() == sequences[best].tolist() == lattice.viterbi()[0].tolist()
 
 
-@given(potentials())
+@given(strategies.potentials())
 def test_lattice_scores_every_sequence(scores: Potentials) -> None:
     """The lattice of a sentence gives each sequence its score."""
     for i in range(len(scores)):
         lattice = scores.lattice(i)
         sequences = oracles.all_sequences(lattice.n_positions, scores.n_labels)
         np.testing.assert_allclose(
-            [lattice.score(labels) for labels in sequences], enumerated_scores(scores, i), atol=1e-12
+            [lattice.score(labels) for labels in sequences], oracles.potentials_scores(scores, i), atol=1e-12
         )
 
 

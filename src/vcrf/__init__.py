@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vcrf.data import Corpus, read_corpus
     from vcrf.estimators import VCRF
+    from vcrf.model_file import load
 
     __version__: str
 
-__all__ = ["VCRF", "Corpus", "__version__", "read_corpus"]
+__all__ = ["VCRF", "Corpus", "__version__", "load", "read_corpus"]
 
 # Late: `import vcrf` and reading a file wait for neither numba nor scipy nor scikit-learn.
-_HOMES = {"VCRF": "vcrf.estimators", "Corpus": "vcrf.data", "read_corpus": "vcrf.data"}
+_HOMES = {
+    "VCRF": "vcrf.estimators",
+    "Corpus": "vcrf.data",
+    "load": "vcrf.model_file",
+    "read_corpus": "vcrf.data",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -3,135 +3,73 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 
-from vcrf.errors import InputError, NotFittedError
-from vcrf.families import (
-    Family,
-    NamedFeature,
-    Template,
-    Text,
-    default_families,
-    explicit_families,
-    intern_sentences,
-    paper_complexities,
-    paper_families,
-    read_attributes,
-)
+from vcrf.decoding.constraints import Constraints, as_constraints
+from vcrf.errors import InputError
+from vcrf.families import Family, Text, default_families, explicit_families, paper_complexities, paper_families
 from vcrf.families.explicit import AttributeText
-from vcrf.model import FamilyFacts, Label, Model, Potentials, build_model
+from vcrf.heldout import DevelopmentSet, DevelopmentWatch
+from vcrf.inputs import (
+    as_sentences,
+    check_lengths,
+    check_readable,
+    label_numbers,
+    listed_labels,
+    read_text,
+    sorted_classes,
+    training_sentences,
+)
+from vcrf.model import FamilyFacts, Label, build_model
 from vcrf.penalties import FamilyPenalty
+from vcrf.prediction import Tagger
 from vcrf.problem import Problem, build_problem
+from vcrf.running import (
+    check_passes,
+    check_patience,
+    check_tol,
+    combined_callback,
+    n_threads,
+    warn_unless_converged,
+)
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
-from vcrf.types import Floats, UInts32
+from vcrf.types import Floats
 
-T = TypeVar("T")
-
-# Tagging works on blocks of this many tokens: scores stay in the cache, memory does not grow with the text.
-_TOKENS_PER_BLOCK = 1 << 15
+__all__ = ["VCRF", "SequenceEstimator"]
 
 
-class SequenceEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """What every estimator does with a fitted model: label, give probabilities, draw, score.
+class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A tagger with parameters that learns. A subclass sets `classes_` and `model_` in `fit`."""
 
-    A subclass sets `classes_` and `model_` in `fit`.
-    """
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
 
-    classes_: list[Label]
-    model_: Model
+        The file holds the model, the facts of its training and the parameters; those that are objects of the
+        user (a callback) are left out. It is written whole or not at all.
 
-    def predict(self, X: Iterable[Any]) -> list[list[Label]]:
-        """Best labels of each sentence.
-
-        Parameters
-        ----------
-        X : iterable of sentences, of the same kind as in `fit`
-
-        Returns
-        -------
-        list of list of labels
-            Of equal sequences the first in the order of `classes_`. An empty sentence gives an empty list.
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When the path cannot be a file, or the model reads attributes with a class that is not vcrf's own.
+        OSError
+            When writing fails; an old file is then as it was.
         """
-        names = np.array([*self._model().labels, None], dtype=object)[:-1]
-        return [names[ids].tolist() for scores in self._potentials(X) for ids in scores.decode()]
+        from vcrf.model_file import save
 
-    def predict_marginals(self, X: Iterable[Any]) -> list[list[dict[Label, float]]]:
-        """Posterior of each label at each token: a list of dicts ``{label: probability}`` a sentence."""
-        labels = self._model().labels
-        return [
-            [dict(zip(labels, row, strict=True)) for row in sentence.tolist()]
-            for scores in self._potentials(X)
-            for sentence in scores.label_marginals()
-        ]
-
-    def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Label], float]]]:
-        """Find the k best label sequences of each sentence with their probabilities, best first."""
-        out = []
-        for scores in self._potentials(X):
-            for i in range(len(scores)):
-                lattice = scores.lattice(i)
-                sequences, values = lattice.kbest(k)
-                probabilities = np.exp(values - lattice.log_partition()).tolist()
-                out.append(list(zip(map(self._names, sequences.tolist()), probabilities, strict=True)))
-        return out
-
-    def sample(
-        self, X: Iterable[Any], n: int = 1, random_state: np.random.Generator | int | None = None
-    ) -> list[list[list[Label]]]:
-        """Draw n label sequences a sentence from the posterior; `random_state` is a seed or a generator."""
-        if random_state is None:
-            random_state = getattr(self, "random_state", None)
-        rng = np.random.default_rng(random_state)
-        return [
-            [self._names(draw) for draw in scores.lattice(i).sample(n, rng).tolist()]
-            for scores in self._potentials(X)
-            for i in range(len(scores))
-        ]
-
-    def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
-        """Share of tokens with the right label; a label that training has not seen counts as wrong."""
-        X, y = as_sentences(X), _listed_labels(y)
-        check_lengths(X, y)
-        pairs = zip(chain.from_iterable(y), chain.from_iterable(self.predict(X)), strict=True)
-        hits = [bool(true == predicted) for true, predicted in pairs]
-        if not hits:
-            raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
-        return sum(hits) / len(hits)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
+        save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.target_tags.required = True
         return tags
-
-    def _model(self) -> Model:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
-        return self.model_
-
-    def _potentials(self, X: Iterable[Any]) -> Iterator[Potentials]:
-        """Scores of the sentences, block by block."""
-        model = self._model()
-        is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
-        for block in _blocks(as_sentences(X)):
-            text = read_text(block, is_attributes if is_attributes else None)
-            check_readable(text, [Family("model", tuple(model.sources))])
-            yield model.potentials(text)
-
-    def _names(self, ids: list[int]) -> list[Label]:
-        labels = self._model().labels
-        return [labels[i] for i in ids]
 
 
 class _TrainingData(NamedTuple):
@@ -179,12 +117,18 @@ class VCRF(SequenceEstimator):
         Limit on passes over the data.
     n_jobs : int, optional
         Threads: None means all cores available, -1 too. The result does not depend on it.
+    patience : int, optional
+        Stop after so many rounds without a smaller token error on the development set given to `fit`, and keep the
+        weights with the smallest one. None trains to the optimum.
     verbose : bool
         Write progress to stderr.
     callback : callable, optional
         Called with an `IterationRecord` after each round; returning True stops the training.
     random_state : int, optional
         Seed of `sample`. Training draws nothing.
+    constraints : optional
+        Used at every prediction, not in training: "BIO", "BILOU", ..., a list of forbidden pairs
+        (label, next label), or `vcrf.decoding.Constraints`. Methods that predict can override it.
 
     Attributes
     ----------
@@ -197,6 +141,7 @@ class VCRF(SequenceEstimator):
         Attributes x tag patterns before any reduction; distinct columns; (merged) features with a weight.
     families_ : list of FamilyFacts
     history_ : list of IterationRecord
+        One a round of the solver, with the development set's token error if there is one.
     status_ : Status
     model_ : Model
     result_ : SolverResult
@@ -230,9 +175,11 @@ class VCRF(SequenceEstimator):
         tol: float = 1e-3,
         max_passes: int | None = None,
         n_jobs: int | None = None,
+        patience: int | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
         random_state: int | None = None,
+        constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
     ) -> None:
         self.families = families
         self.words = words
@@ -248,15 +195,19 @@ class VCRF(SequenceEstimator):
         self.tol = tol
         self.max_passes = max_passes
         self.n_jobs = n_jobs
+        self.patience = patience
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
+        self.constraints = constraints
 
     def fit(
         self,
         X: Iterable[Any],
         y: Iterable[Any],
         sample_weight: Sequence[float] | None = None,
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Any] | None = None,
     ) -> VCRF:
         """Train.
 
@@ -269,13 +220,18 @@ class VCRF(SequenceEstimator):
             One label a token, str or int.
         sample_weight : sequence of float, optional
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
+        X_dev, y_dev : optional
+            Development set, never trained on: its token error is in `history_` after each round, and with
+            `patience` it decides which weights are kept.
 
         Returns
         -------
         VCRF
             Itself.
         """
-        return self._solve(self._read(X, y, sample_weight), None)
+        patience = check_patience(self.patience, X_dev is not None)
+        data = self._read(X, y, sample_weight)
+        return self._solve(data, None, self._development(data, X_dev, y_dev), patience)
 
     def path(
         self,
@@ -313,6 +269,8 @@ class VCRF(SequenceEstimator):
         """Check the input and build the problem; nothing is kept on the estimator yet."""
         sentences, labels, weights = training_sentences(X, y, sample_weight)
         classes = sorted_classes(labels)
+        if self.constraints is not None:
+            as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
         text = read_text(sentences)
         families = self._families(text)
         check_readable(text, families)
@@ -322,15 +280,39 @@ class VCRF(SequenceEstimator):
         )
         return _TrainingData(problem, classes, complexities)
 
-    def _solve(self, data: _TrainingData, start: SolverResult | None) -> VCRF:
+    def _development(
+        self, data: _TrainingData, X: Iterable[Any] | None, y: Iterable[Any] | None
+    ) -> DevelopmentSet | None:
+        """Check and read the development set."""
+        if (X is None) != (y is None):
+            raise InputError("X_dev and y_dev belong together: got one without the other.")
+        if X is None or y is None:
+            return None
+        sentences, labels = as_sentences(X), listed_labels(y)
+        check_lengths(sentences, labels)
+        if not any(labels):
+            raise InputError("The development set needs at least one token: got none. Check what was read into X_dev.")
+        text = read_text(sentences, isinstance(data.problem.text, AttributeText) or None)
+        check_readable(text, data.problem.families)
+        moves = None if self.constraints is None else as_constraints(self.constraints).compile(data.classes)
+        return DevelopmentSet(data.problem, text, labels, data.classes, moves)
+
+    def _solve(
+        self,
+        data: _TrainingData,
+        start: SolverResult | None,
+        development: DevelopmentSet | None = None,
+        patience: int | None = None,
+    ) -> VCRF:
         from vcrf.solvers.working_set import solve
 
         problem = data.problem
         penalty = self._penalty(data.complexities, problem.text.n_sentences)
+        watch = None if development is None else DevelopmentWatch(development, penalty.bind(problem), patience)
         result = solve(
             problem, penalty, costs=self._costs(problem.text), tol=check_tol(self.tol),
             max_passes=check_passes("max_passes", self.max_passes), threads=n_threads(self.n_jobs), start=start,
-            callback=combined_callback(self.callback, self.verbose),
+            callback=combined_callback(self.callback, self.verbose), watch=watch,
         )  # fmt: skip
         self.model_ = build_model(problem, penalty.bind(problem), result, data.classes, data.complexities)
         self.classes_, self.result_ = data.classes, result
@@ -356,7 +338,7 @@ class VCRF(SequenceEstimator):
     @property
     def n_active_(self) -> int:
         """Number of (merged) features with a weight."""
-        return len(self._result().features)
+        return self._result().n_active
 
     @property
     def history_(self) -> list[IterationRecord]:
@@ -436,220 +418,6 @@ class VCRF(SequenceEstimator):
         if self.loss != "hamming":
             raise InputError(f"loss must be None or 'hamming', got {self.loss!r}.")
         return 1.0 / np.maximum(np.diff(text.sent_ptr), 1)
-
-
-# ------------------------------------------------------------------------------------ data
-
-
-def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
-    """Check that X is a collection of sequences, and list it."""
-    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
-        raise InputError(f"X must be a list of sentences, got {type(X).__name__}. Pass [sentence] for one.")
-    sentences = [x if hasattr(x, "__len__") else _listed(x, i) for i, x in enumerate(X)]
-    for i, sentence in enumerate(sentences):
-        if isinstance(sentence, (str, bytes, Mapping)):
-            raise InputError(
-                f"Sentence {i} of X is a {type(sentence).__name__}: expected a list of tokens. "
-                "Split text into tokens first, for one sentence pass [sentence]."
-            )
-    return sentences
-
-
-def _listed(sentence: Any, index: int) -> list[Any]:
-    if not isinstance(sentence, Iterable):
-        raise InputError(f"Sentence {index} of X is a {type(sentence).__name__}: expected a list of tokens.")
-    return list(sentence)
-
-
-def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> None:
-    """Raise InputError unless there is one list of labels a sentence and one label a token."""
-    if len(X) != len(y):
-        raise InputError(f"X and y differ in length: got {len(X)} sentences and {len(y)} lists of labels.")
-    for i, (sentence, labels) in enumerate(zip(X, y, strict=True)):
-        if len(sentence) != len(labels):
-            raise InputError(
-                f"Sentence {i}: expected one label a token, got {len(sentence)} tokens and "
-                f"{len(labels)} labels. "
-                "Correct this sentence or leave it out."
-            )
-
-
-def training_sentences(
-    X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None
-) -> tuple[list[Sequence[Any]], list[list[Label]], Floats | None]:
-    """Sentences, labels and weights (of sum 1) to train on: neither empty nor of weight 0.
-
-    Raises
-    ------
-    InputError
-        When there is nothing to train on, the shapes differ, or a label is neither str nor int.
-    """
-    sentences, labels = as_sentences(X), _listed_labels(y)
-    check_lengths(sentences, labels)
-    _check_labels(labels)
-    n = len(sentences)
-    weights = np.ones(n) if sample_weight is None else _checked_weights(sample_weight, n)
-    kept = [i for i, sentence in enumerate(sentences) if len(sentence) and weights[i] > 0.0]
-    if not kept:
-        raise InputError(
-            f"Training needs at least one sentence with a token: got {len(sentences)} sentences, all of them "
-            "empty or of weight 0. Check what was read into X."
-        )
-    normalised = None if sample_weight is None else weights[kept] / weights[kept].sum()
-    return [sentences[i] for i in kept], [labels[i] for i in kept], normalised
-
-
-def _listed_labels(y: Iterable[Any]) -> list[list[Label]]:
-    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        raise InputError(f"y must be a list of lists of labels, got {type(y).__name__}.")
-    listed = []
-    for i, labels in enumerate(y):
-        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise InputError(f"y[{i}] must be a list of labels, one a token, got {labels!r}.")
-        listed.append(labels.tolist() if isinstance(labels, np.ndarray) else list(labels))
-    return listed
-
-
-def _check_labels(y: list[list[Label]]) -> None:
-    """Refuse labels that are neither str nor int, naming the first."""
-    for i, labels in enumerate(y):
-        for t, label in enumerate(labels):
-            if not isinstance(label, (str, Integral)):
-                raise InputError(
-                    f"Sentence {i}, token {t}: a label must be a str or an int, got {type(label).__name__}: "
-                    f"{label!r}. Give every token a label or leave the sentence out."
-                )
-
-
-def _checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
-    weights = np.asarray(sample_weight, np.float64)
-    if weights.shape != (n_sentences,) or not np.all((weights >= 0.0) & (weights < np.inf)):
-        raise InputError(
-            f"sample_weight needs {n_sentences} finite numbers that are not negative, one a sentence: got "
-            f"shape {weights.shape}, from {weights.min(initial=np.inf)} to {weights.max(initial=-np.inf)}."
-        )
-    return weights
-
-
-def sorted_classes(y: list[list[Label]]) -> list[Label]:
-    """Return the distinct labels, sorted."""
-    classes = list(dict.fromkeys(chain.from_iterable(y)))
-    if len({isinstance(label, str) for label in classes}) > 1:
-        raise InputError("Labels must be all str or all int: got both. Convert them to str.")
-    return sorted(classes)
-
-
-def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
-    """Flat label numbers, (n_tokens,)."""
-    number = {label: i for i, label in enumerate(classes)}
-    return np.array([number[label] for label in chain.from_iterable(y)], np.uint32)
-
-
-def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:
-    """Intern tokens, or flatten given attributes; None looks at the first token."""
-    if is_attributes is None:
-        first = next((sentence[0] for sentence in sentences if len(sentence)), "")
-        is_attributes = not isinstance(first, str)
-    return read_attributes(sentences) if is_attributes else intern_sentences(sentences)
-
-
-def check_readable(text: Text, families: Sequence[Family]) -> None:
-    """Raise InputError when a family reads words, or given attributes, and the text has none."""
-    sources = chain.from_iterable(family.sources for family in families)
-    for source in sources:
-        if isinstance(text, AttributeText) and isinstance(source, Template):
-            if any(reading != "boundary" for _, reading in source.parts):
-                raise InputError(
-                    f"The feature {source.name!r} is read off tokens: expected tokens as str, got dicts of "
-                    "features or attributes. Pass lists of str."
-                )
-        elif not isinstance(text, AttributeText) and isinstance(source, NamedFeature):
-            raise InputError(
-                f"The feature {source.name!r} is given by the user: expected tokens as dicts of features or "
-                "lists of attributes, got str. Pass X of the kind that the families read."
-            )
-
-
-def _blocks(sentences: list[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    block: list[Sequence[Any]] = []
-    n_tokens = 0
-    for sentence in sentences:
-        block.append(sentence)
-        n_tokens += len(sentence)
-        if n_tokens >= _TOKENS_PER_BLOCK:
-            yield block
-            block, n_tokens = [], 0
-    if block:
-        yield block
-
-
-# ------------------------------------------------------------------------------------ running the solver
-
-
-def n_threads(n_jobs: int | None) -> int:
-    """Threads for scikit-learn's n_jobs, except that None means all cores available to the process."""
-    if n_jobs == 0:
-        raise InputError("n_jobs must be positive, or None or -1 for all cores: got 0.")
-    if n_jobs is not None and n_jobs > 0:
-        return n_jobs
-    has_affinity = hasattr(os, "sched_getaffinity")
-    n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return max(1, n_cores + 1 + (n_jobs or -1))
-
-
-def check_tol(tol: float) -> float:
-    """Return a tolerance that can be reached."""
-    if not 0.0 < tol < np.inf:
-        raise InputError(f"tol must be a positive number, got {tol!r}. 1e-3 is a relative gap of 0.1 %.")
-    return tol
-
-
-def check_passes(name: str, limit: int | None) -> int | None:
-    """Return a limit on passes: None or at least 1."""
-    if limit is not None and (not isinstance(limit, Integral) or limit < 1):
-        raise InputError(f"{name} must be a positive integer, or None for no limit, got {limit!r}.")
-    return limit
-
-
-def combined_callback(callback: Callback | None, verbose: bool) -> Callback | None:
-    """Return one callback that reports on the terminal, if verbose, and calls the user's."""
-    if not verbose:
-        return callback
-    report = _terminal_report()
-
-    def both(record: IterationRecord) -> bool | None:
-        report(record)
-        return callback(record) if callback is not None else None
-
-    return both
-
-
-def _terminal_report() -> Callable[[IterationRecord], None]:
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False)
-
-    def report(record: IterationRecord) -> None:
-        is_certified = record.objective > 0.0 and record.gap < np.inf
-        gap = f"{record.gap / record.objective:.1e}" if is_certified else "?"
-        console.print(
-            f"{record.seconds:8.2f} s  {record.n_passes:5d} passes  objective {record.objective:.6f}  "
-            f"relative gap {gap}  {record.n_active} active",
-            markup=False,
-        )
-
-    return report
-
-
-def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
-    """Warn about weights that are not certified to the tolerance."""
-    if result.status is not Status.CONVERGED:
-        warnings.warn(
-            f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
-            f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 def _is_family_list(value: object) -> bool:

@@ -9,25 +9,25 @@ where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from vcrf.decoding.patterns import Firing, PatternWeights
+from vcrf.decoding.potentials import Potentials
+from vcrf.facts import TrainingFacts, training_facts
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
 from vcrf.families.templates import BIAS
-from vcrf.families.text import Text
+from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import DenseLattice
 from vcrf.penalties.separable import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
-
-if TYPE_CHECKING:
-    from vcrf.kernels.decode import ArcTables, PatternScores
 
 Label = str | int
 
@@ -70,74 +70,6 @@ class Feature(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Potentials:
-    """Scores of all sentences of a text under a model.
-
-    Attributes
-    ----------
-    sent_ptr : (n_sentences + 1,) int64
-    node : (n_tokens, n_labels) float64, scores of single labels
-    tables : pattern length k >= 2 -> (n_labels**k,) float64, scores of plain tag patterns by code
-    local : patterns of length 2 or more that fire at one token only, CSR over tokens
-    order : longest pattern with a weight, at least 1
-    """
-
-    sent_ptr: Ints
-    node: Floats
-    tables: dict[int, Floats]
-    local: PatternScores
-    order: int
-
-    def __len__(self) -> int:
-        return len(self.sent_ptr) - 1
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return int(self.node.shape[1])
-
-    def decode(self) -> list[UInts32]:
-        """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
-        if self.order == 1:
-            flat = self.node.argmax(axis=1).astype(np.uint32)
-        else:
-            from vcrf.kernels import decode
-
-            flat = np.empty(len(self.node), np.uint32)
-            if len(flat):
-                decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables(), self.local, flat)
-        return np.split(flat, self.sent_ptr[1:-1]) if len(self) else []
-
-    def lattice(self, i: int) -> DenseLattice:
-        """All label sequences of sentence i."""
-        first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
-        lattice = DenseLattice.from_scores(self.node[first:last], self.tables, self.order)
-        arcs = lattice.arcs.reshape(last - first, -1 if len(lattice.arcs) else 1)
-        ptr, size, code, score = self.local
-        for t in np.flatnonzero(ptr[first + 1 : last + 1] > ptr[first:last]):
-            for j in range(ptr[first + t], ptr[first + t + 1]):
-                if t >= size[j] - 1:
-                    arcs[t, code[j] :: self.n_labels ** int(size[j])] += score[j]
-        return lattice
-
-    def label_marginals(self) -> list[Floats]:
-        """Posterior of every label, one array (n_positions, n_labels) a sentence."""
-        return [self.lattice(i).label_marginals() for i in range(len(self))]
-
-    def _arc_tables(self) -> ArcTables:
-        from vcrf.kernels.decode import ArcTables
-
-        n_labels = self.n_labels
-        depths = [np.zeros(n_labels)]
-        for k in range(2, self.order + 1):
-            # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
-            depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
-        offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
-        full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-        return ArcTables(offsets, np.concatenate(depths), full)
-
-
-@dataclass(frozen=True, eq=False)
 class Model:
     """Sparse weights of attributes x tag patterns.
 
@@ -152,6 +84,10 @@ class Model:
     names : the attributes for people
     ptr : (n_rows + 1,) int64, entries ptr[r] .. ptr[r+1]-1 belong to row r
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
+    facts : the run that trained it, None if nothing did
+    vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
+
+    A field that is added here is saved once `model_file` lists it.
     """
 
     labels: list[Label]
@@ -160,11 +96,13 @@ class Model:
     families: list[FamilyFacts]
     source_ptr: Ints
     keys: UInts64
-    names: list[str]
+    names: Sequence[str]
     ptr: Ints
     lengths: UInts32
     codes: UInts32
     weights: Floats
+    facts: TrainingFacts | None = None
+    vocabulary: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     @property
     def n_labels(self) -> int:
@@ -178,16 +116,7 @@ class Model:
 
     def potentials(self, text: Text) -> Potentials:
         """Scores of a text; attributes that training did not weight simply do not fire."""
-        from vcrf.kernels import decode
-
-        node = np.zeros((text.n_tokens, self.n_labels))
-        single, longer = self._single, self._longer
-        found: list[_Local] = []
-        for positions, rows, values in self._fire(text):
-            decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
-            if len(longer.weights):
-                found.append(_local_patterns(longer, positions, rows, values))
-        return Potentials(text.sent_ptr, node, self._tables, _by_token(found, text.n_tokens), self.order)
+        return self._patterns.score(text.sent_ptr, self._fire(text))
 
     def decode(self, text: Text) -> list[UInts32]:
         """Best labels of each sentence, as label numbers."""
@@ -201,97 +130,87 @@ class Model:
         """Posterior of every label, one array (n_positions, n_labels) a sentence."""
         return self.potentials(text).label_marginals()
 
+    def known_words(self, words: Iterable[str]) -> set[str]:
+        """Those of the words that the training text has."""
+        distinct = list(dict.fromkeys(words))
+        hashes = intern_sentences([distinct]).reading("word")[:-1]
+        return {word for word, is_known in zip(distinct, np.isin(hashes, self.vocabulary), strict=True) if is_known}
+
     def features(self) -> Iterator[Feature]:
         """All weights with their names, source by source."""
-        for s, source in enumerate(self.sources):
-            for row in range(self.source_ptr[s], self.source_ptr[s + 1]):
-                for j in range(self.ptr[row], self.ptr[row + 1]):
-                    length = int(self.lengths[j])
-                    labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
-                    family = self.families[self.family_of[s, length]].name
-                    yield Feature(family, source, self.names[row], labels, float(self.weights[j]))
+        for row in range(len(self.keys)):
+            for j in range(self.ptr[row], self.ptr[row + 1]):
+                yield self.feature(row, j)
+
+    def feature(self, row: int, j: int) -> Feature:
+        """Entry j, of the attribute `row`, with its name."""
+        s = int(np.searchsorted(self.source_ptr, row, side="right")) - 1
+        length = int(self.lengths[j])
+        labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
+        family = self.families[self.family_of[s, length]].name
+        return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
+
+    def heaviest(self, label: Label, n: int) -> list[Feature]:
+        """The n features of largest absolute weight whose tag pattern ends in a label."""
+        ends_so = np.flatnonzero(self.codes % np.uint32(self.n_labels) == self.labels.index(label))
+        order = np.argsort(-np.abs(self.weights[ends_so]), kind="stable")[:n]
+        entries = ends_so[order]
+        rows = np.searchsorted(self.ptr, entries, side="right") - 1
+        return [self.feature(row, j) for row, j in zip(rows.tolist(), entries.tolist(), strict=True)]
+
+    def occurrences(self, text: Text) -> Iterator[tuple[int, int, float]]:
+        """Position, row and value of every attribute of a text that has a weight, in no particular order."""
+        for positions, rows, values in self._fire(text):
+            kept = rows < len(self.keys)
+            ones = np.ones(len(positions)) if len(values) == 0 else values
+            yield from zip(positions[kept].tolist(), rows[kept].tolist(), ones[kept].tolist(), strict=True)
 
     # ---- internal ----
 
-    def _fire(self, text: Text) -> Iterator[tuple[UInts32, UInts32, Floats]]:
+    def _fire(self, text: Text) -> Iterator[Firing]:
         """Positions, rows and values (empty for indicators) of the attributes that fire, by source."""
         for source, lookup in self._lookups:
             read = source.read(text)
-            yield read.positions, lookup.find(read.keys), np.zeros(0) if read.values is None else read.values
+            values = np.zeros(0) if read.values is None else read.values
+            yield Firing(read.positions, lookup.find(read.keys), values)
         if isinstance(text, AttributeText):
             # An attribute's string names its feature too: one table serves all named features.
             is_indicator = bool(np.all(text.values == 1.0))
             rows = self._named_lookup.find(text.keys())[text.attributes]
-            yield text.positions, rows, np.zeros(0) if is_indicator else text.values
+            yield Firing(text.positions, rows, np.zeros(0) if is_indicator else text.values)
 
     @cached_property
-    def _lookups(self) -> list[tuple[Source, _Lookup]]:
+    def _lookups(self) -> list[tuple[Source, Lookup]]:
         """A table from keys to rows for each source that has any, named features apart."""
         return [
-            (source, _Lookup.build(self.keys, rows))
+            (source, Lookup.build(self.keys, rows))
             for source, rows in self._rows_by_source()
             if len(rows) and not isinstance(source, NamedFeature)
         ]
 
     @cached_property
-    def _named_lookup(self) -> _Lookup:
+    def _named_lookup(self) -> Lookup:
         named = [rows for source, rows in self._rows_by_source() if isinstance(source, NamedFeature)]
-        return _Lookup.build(self.keys, np.concatenate([np.zeros(0, np.int64), *named]))
+        return Lookup.build(self.keys, np.concatenate([np.zeros(0, np.int64), *named]))
 
     def _rows_by_source(self) -> Iterator[tuple[Source, Ints]]:
         for s, source in enumerate(self.sources):
             yield source, np.arange(self.source_ptr[s], self.source_ptr[s + 1])
 
     @cached_property
-    def _in_table(self) -> Bools:
-        """Which entries are plain tag patterns: of length 2 or more, with the bias."""
+    def _patterns(self) -> PatternWeights:
         sources = np.repeat(np.arange(len(self.sources)), np.diff(self.ptr[self.source_ptr]))
-        is_bias = np.array([source == BIAS for source in self.sources], bool)
-        return np.asarray((self.lengths > 1) & is_bias[sources])
-
-    @cached_property
-    def _single(self) -> _Rows:
-        return self._rows(self.lengths == 1)
-
-    @cached_property
-    def _longer(self) -> _Rows:
-        return self._rows((self.lengths > 1) & ~self._in_table)
-
-    @cached_property
-    def _tables(self) -> dict[int, Floats]:
-        tables = {}
-        for k in np.unique(self.lengths[self._in_table]).tolist():
-            which = self._in_table & (self.lengths == k)
-            tables[k] = np.zeros(self.n_labels**k)
-            tables[k][self.codes[which]] = self.weights[which]
-        return tables
-
-    def _rows(self, which: Bools) -> _Rows:
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[self.ptr]
-        # One more row, which is empty, stands for every attribute that has no weight.
-        ptr = np.append(before, before[-1])
-        return _Rows(ptr, self.lengths[which], self.codes[which], self.weights[which])
+        is_plain = plain_patterns(self.sources, sources, self.lengths)
+        return PatternWeights(self.n_labels, self.ptr, self.lengths, self.codes, self.weights, is_plain)
 
 
-class _Rows(NamedTuple):
-    """CSR from rows to pattern lengths, codes and weights."""
-
-    ptr: Ints
-    lengths: UInts32
-    codes: UInts32
-    weights: Floats
+def plain_patterns(sources: Sequence[Source], source_of: Ints, lengths: UInts32) -> Bools:
+    """Which entries are plain tag patterns: of length 2 or more, with the bias."""
+    is_bias = np.array([source == BIAS for source in sources], bool)
+    return np.asarray((lengths > 1) & is_bias[source_of])
 
 
-class _Local(NamedTuple):
-    """Patterns that fire at tokens, in any order."""
-
-    positions: Ints
-    size: UInts32
-    code: UInts32
-    score: Floats
-
-
-class _Lookup(NamedTuple):
+class Lookup(NamedTuple):
     """Hash table from keys to rows; a key that is not there gets the empty row."""
 
     rows: UInts32
@@ -299,7 +218,7 @@ class _Lookup(NamedTuple):
     slots_id: UInts32
 
     @classmethod
-    def build(cls, keys: UInts64, rows: Ints) -> _Lookup:
+    def build(cls, keys: UInts64, rows: Ints) -> Lookup:
         from vcrf.kernels import hashing
 
         size = 1 << int(2 * len(rows) + 1).bit_length()
@@ -330,7 +249,7 @@ def build_model(
     labels : the labels by number
     complexities : (n_families,) r_k for the families' facts; by default the paper's
     """
-    entries = _split(problem, penalty, result)
+    entries = split_features(problem, penalty, result.features, result.weights)
     sources = [_source_rows(problem, s, entries.of_source(s)) for s in range(len(problem.sources))]
     counts = np.concatenate([np.zeros(0, np.int64), *(rows.counts for rows in sources)])
     return Model(
@@ -345,10 +264,17 @@ def build_model(
         lengths=np.concatenate([np.zeros(0, np.uint32), *(rows.lengths for rows in sources)]),
         codes=np.concatenate([np.zeros(0, np.uint32), *(rows.codes for rows in sources)]),
         weights=np.concatenate([np.zeros(0), *(rows.weights for rows in sources)]),
+        facts=training_facts(problem, result, labels),
+        vocabulary=_vocabulary(problem.text),
     )
 
 
-class _Entries(NamedTuple):
+def _vocabulary(text: Text) -> UInts64:
+    is_given = isinstance(text, AttributeText)
+    return np.zeros(0, np.uint64) if is_given else np.sort(text.reading("word")[:-1])
+
+
+class Entries(NamedTuple):
     """Weights of single attributes: the source, the column it was merged into, pattern and weight."""
 
     sources: Ints
@@ -357,13 +283,11 @@ class _Entries(NamedTuple):
     codes: UInts32
     weights: Floats
 
-    def of_source(self, source: int) -> _Entries:
+    def of_source(self, source: int) -> Entries:
         # Entries are sorted by source.
         first, last = np.searchsorted(self.sources, [source, source + 1])
         kept = slice(first, last)
-        return _Entries(
-            self.sources[kept], self.columns[kept], self.lengths[kept], self.codes[kept], self.weights[kept]
-        )
+        return Entries(self.sources[kept], self.columns[kept], self.lengths[kept], self.codes[kept], self.weights[kept])
 
 
 class _SourceRows(NamedTuple):
@@ -398,30 +322,30 @@ def split_weights(penalty: BoundPenalty, groups: Ints, w: Floats) -> tuple[Ints,
     return feature[kept], member[kept], parts[kept]
 
 
-def _split(problem: Problem, penalty: BoundPenalty, result: SolverResult) -> _Entries:
+def split_features(problem: Problem, penalty: BoundPenalty, features: Ints, w: Floats) -> Entries:
     """Weights of merged features as weights of their attributes, sorted by source."""
-    columns, lengths, codes = problem.split_features(result.features)
-    groups = penalty.groups_of(result.features)
-    feature, member, weights = split_weights(penalty, groups, result.weights)
+    columns, lengths, codes = problem.split_features(features)
+    groups = penalty.groups_of(features)
+    feature, member, weights = split_weights(penalty, groups, w)
     source_of = np.zeros(len(penalty.member_families), np.int64)
     for group in np.unique(groups).tolist():
         source_of[penalty.ptr[group] : penalty.ptr[group + 1]] = penalty.member_sources(group)
     sources = source_of[member]
     order = np.argsort(sources, kind="stable")
     feature = feature[order]
-    return _Entries(sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order])
+    return Entries(sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order])
 
 
-def _source_rows(problem: Problem, source: int, entries: _Entries) -> _SourceRows:
+def _source_rows(problem: Problem, source: int, entries: Entries) -> _SourceRows:
     # Features are sorted by column and then by pattern, and so are the entries of one source.
     columns, first = np.unique(entries.columns, return_index=True)
     counts = np.diff(np.append(first, len(entries.columns)))
-    keys = _keys_of_columns(problem, source, columns)
+    keys = keys_of_columns(problem, source, columns)
     names = _names(problem, source, columns, keys)
     return _SourceRows(keys, names, counts, entries.lengths, entries.codes, entries.weights)
 
 
-def _keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
+def keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
     """Key of the attribute that a source has in each column."""
     if len(columns) == 0:
         return np.zeros(0, np.uint64)
@@ -443,7 +367,7 @@ def _names(problem: Problem, source: int, columns: Ints, keys: UInts64) -> list[
 
 
 def _family_facts(
-    problem: Problem, penalty: BoundPenalty, entries: _Entries, complexities: Floats | None
+    problem: Problem, penalty: BoundPenalty, entries: Entries, complexities: Floats | None
 ) -> list[FamilyFacts]:
     n = len(problem.families)
     if complexities is None:
@@ -490,28 +414,6 @@ def _count_candidates(problem: Problem) -> Ints:
 
 def _add_members(counts: Ints, families: Ints, n: int) -> None:
     np.add.at(counts, families[families >= 0], n)
-
-
-def _local_patterns(longer: _Rows, positions: UInts32, rows: UInts32, values: Floats) -> _Local:
-    counts = longer.ptr[rows + 1] - longer.ptr[rows]
-    occurrence = np.repeat(np.arange(len(rows)), counts)
-    entry = np.repeat(longer.ptr[rows] - np.cumsum(counts) + counts, counts) + np.arange(len(occurrence))
-    score = longer.weights[entry] * values[occurrence] if len(values) else longer.weights[entry]
-    return _Local(positions[occurrence].astype(np.int64), longer.lengths[entry], longer.codes[entry], score)
-
-
-def _by_token(found: list[_Local], n_tokens: int) -> PatternScores:
-    from vcrf.kernels.decode import PatternScores
-
-    positions = np.concatenate([np.zeros(0, np.int64), *(part.positions for part in found)])
-    order = np.argsort(positions, kind="stable")
-    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(positions, minlength=n_tokens))])
-    return PatternScores(
-        ptr,
-        np.concatenate([np.zeros(0, np.uint32), *(part.size for part in found)])[order],
-        np.concatenate([np.zeros(0, np.uint32), *(part.code for part in found)])[order],
-        np.concatenate([np.zeros(0), *(part.score for part in found)])[order],
-    )
 
 
 def _digits(code: int, length: int, n_labels: int) -> list[int]:

@@ -10,21 +10,14 @@ from typing import Any
 import numpy as np
 
 from vcrf.errors import InputError
-from vcrf.estimators import (
-    SequenceEstimator,
-    check_passes,
-    check_tol,
-    combined_callback,
-    label_numbers,
-    n_threads,
-    training_sentences,
-    warn_unless_converged,
-)
+from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
+from vcrf.inputs import label_numbers, training_sentences
 from vcrf.model import Label, build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
+from vcrf.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
 from vcrf.solvers.result import Callback, SolverResult, Status
 
 # CRFsuite's own defaults where a parameter is None.
@@ -303,6 +296,6 @@ def _check_supported(crf: CRF) -> None:
     if crf.min_freq:
         raise InputError(f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features.")
     if crf.model_filename is not None:
-        raise InputError("model_filename is not offered: no CRFsuite file is written. Pickle the CRF.")
+        raise InputError("model_filename is not offered: no CRFsuite file is written. Call save(path) after fit.")
     if crf.trainer_cls is not None:
         raise InputError("trainer_cls is not offered: there is no python-crfsuite trainer to replace.")

@@ -33,7 +33,7 @@ def parse_columns(blocks: Iterable[Block], name: str, sample: str, form: int, ta
         The first line with data. With a tab in it, the file is split on tabs only, so that tokens may
         contain blanks; otherwise on runs of blanks. Every line must have as many fields as this one.
     form, tag : int
-        Columns of token and label; negative ones count from the end.
+        Columns of token and label, from 0.
 
     Yields
     ------
@@ -45,29 +45,34 @@ def parse_columns(blocks: Iterable[Block], name: str, sample: str, form: int, ta
     InputError
         At a malformed line, with its number.
     """
-    split_line = _splitter(sample)
-    n_columns = len(split_line(sample))
-    form_index = _column(form, n_columns, name, "form")
-    tag_index = _column(tag, n_columns, name, "tag")
-    is_comment = _is_comment_with_tabs if "\t" in sample else _is_comment
     for block in blocks:
-        numbered = [
-            (number, split_line(line))
-            for number, line in enumerate(block.lines, block.first_line)
-            if not (line[0] == "#" and is_comment(line))
-        ]
-        if not numbered:
-            continue
-        _check_fields(numbered, n_columns, (form_index, tag_index), name)
-        yield Sentence(
-            tuple([intern(row[form_index]) for _, row in numbered]),
-            tuple([intern(row[tag_index]) for _, row in numbered]),
-            f"{name}:{numbered[0][0]}",
-        )
+        numbered = token_rows(block, name, sample, (form, tag))
+        if numbered:
+            yield Sentence(
+                tuple([intern(row[form]) for _, row in numbered]),
+                tuple([intern(row[tag]) for _, row in numbered]),
+                f"{name}:{block.first_line + numbered[0][0]}",
+            )
 
 
-def _splitter(sample: str) -> Splitter:
+def token_rows(block: Block, name: str, sample: str, needed: tuple[int, ...]) -> list[tuple[int, list[str]]]:
+    """Fields of each token of a block, with the index of its line; the `needed` ones must not be empty."""
+    split_line, is_comment = field_splitter(sample), comment_test(sample)
+    numbered = [
+        (index, split_line(line)) for index, line in enumerate(block.lines) if not (line[0] == "#" and is_comment(line))
+    ]
+    _check_fields(numbered, len(split_line(sample)), needed, name, block.first_line)
+    return numbered
+
+
+def field_splitter(sample: str) -> Splitter:
+    """Return the function that cuts lines like `sample` into fields."""
     return (lambda line: line.split("\t")) if "\t" in sample else _split_on_blanks
+
+
+def comment_test(sample: str) -> Callable[[str], bool]:
+    """Return the function that says whether a line with `#` is a comment, in a file with lines like `sample`."""
+    return _is_comment_with_tabs if "\t" in sample else _is_comment
 
 
 def _is_comment_with_tabs(line: str) -> bool:
@@ -80,13 +85,8 @@ def _is_comment(line: str) -> bool:
     return _KEY_VALUE.match(line) is not None
 
 
-def _column(index: int, n_columns: int, name: str, role: str) -> int:
+def column_number(index: int, n_columns: int, name: str, role: str) -> int:
     """Return the column counted from 0."""
-    if n_columns < 2:
-        raise InputError(
-            f"{name}: expected at least two columns, token and label, got {n_columns}. "
-            "Separate them by a tab or a blank."
-        )
     if not -n_columns <= index < n_columns:
         raise InputError(
             f"{name}: {role}={index}, but the file has {n_columns} columns. "
@@ -95,16 +95,18 @@ def _column(index: int, n_columns: int, name: str, role: str) -> int:
     return index % n_columns
 
 
-def _check_fields(numbered: list[tuple[int, list[str]]], n_columns: int, needed: tuple[int, int], name: str) -> None:
+def _check_fields(
+    numbered: list[tuple[int, list[str]]], n_columns: int, needed: tuple[int, ...], name: str, first_line: int
+) -> None:
     for number, row in numbered:
         if len(row) != n_columns:
             raise InputError(
-                f"{name}:{number}: expected {n_columns} columns as in the first line with data, "
+                f"{name}:{first_line + number}: expected {n_columns} columns as in the first line with data, "
                 f"got {len(row)}. Correct the line; sentences are separated by a blank line."
             )
         for index in needed:
             if not row[index]:
                 raise InputError(
-                    f"{name}:{number}: expected text in column {index}, got an empty field. "
+                    f"{name}:{first_line + number}: expected text in column {index}, got an empty field. "
                     "Fill it in, or choose other columns with form= and tag=."
                 )

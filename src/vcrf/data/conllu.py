@@ -61,6 +61,23 @@ def parse_conllu(blocks: Iterable[Block], name: str, form: int, tag: int) -> Ite
         yield Sentence(tokens, labels, source)
 
 
+def word_rows(block: Block, name: str) -> list[tuple[int, list[str]]]:
+    """Fields of each word of a block, with the index of its line; nothing is asked of the labels.
+
+    Raises
+    ------
+    InputError
+        At a malformed line, or a word without a form.
+    """
+    numbered = [(index, line.split("\t")) for index, line in enumerate(block.lines) if line[0] != "#"]
+    rows = [row for _, row in numbered]
+    _check_field_counts(rows, block, name)
+    if rows and not _ids_are_sequential(rows):
+        _words(rows, block, name)
+        numbered = [(index, row) for index, row in numbered if not _SKIPPED_ID.fullmatch(row[0])]
+    return numbered
+
+
 def _line_of(block: Block, row: int) -> int:
     """Return the line number of the block's row-th line that is no comment."""
     numbers = [number for number, line in enumerate(block.lines, block.first_line) if line[0] != "#"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from typing import Any, Literal, TypeAlias, get_args
 
-from vcrf.data.blocks import select_split, split_blocks
-from vcrf.data.columns import BOUNDARIES, parse_columns
-from vcrf.data.conllu import FIELDS, FORM_FIELD, TAG_FIELDS, looks_like_conllu, parse_conllu
-from vcrf.data.corpus import Corpus, Sentence
-from vcrf.data.text import Source, Text, compression_suffix, read_text
+from vcrf.data.blocks import Block, select_split, split_blocks
+from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
+from vcrf.data.conllu import FIELDS, parse_conllu
+from vcrf.data.corpus import Corpus
+from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
+from vcrf.data.text import Source, Text, read_text
 from vcrf.errors import InputError
 
 Format: TypeAlias = Literal["conllu", "columns"]
@@ -55,15 +56,58 @@ def read_corpus(
     >>> read_corpus(io.StringIO("the DET\ncat NOUN\n"))
     Corpus(1 sentences, 2 tokens, 2 labels, first at <stream>:1)
     """
+    return read_with_layout(path, tag, split, format, form)[0]
+
+
+def read_with_layout(
+    path: Source,
+    tag: str | int | None = None,
+    split: str | Collection[str] | None = None,
+    format: Format | None = None,  # noqa: A002
+    form: int | None = None,
+    trained: Layout | None = None,
+) -> tuple[Corpus, Layout]:
+    """Do as `read_corpus`, and tell the file's format and columns too.
+
+    Where `tag` or `form` is None the column is that of `trained`, if that is the layout of a like file: of the same
+    format with as many columns.
+    """
     _check_format(format)
     text = read_text(path)
     sample = _first_data_line(text)
-    is_conllu = _is_conllu(text.name, sample) if format is None else format == "conllu"
-    sentences = _conllu(text, tag, split, form) if is_conllu else _columns(text, sample, tag, split, form)
+    if is_conllu(text.name, sample) if format is None else format == "conllu":
+        layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
+        chosen = _blocks(text, split, ())
+        sentences = parse_conllu(chosen, text.name, layout.form, layout.tag)
+    else:
+        n_columns = len(field_splitter(sample)(sample))
+        layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
+        chosen = _blocks(text, split, BOUNDARIES)
+        sentences = parse_columns(chosen, text.name, sample, layout.form, layout.tag)
     corpus = Corpus.from_sentences(sentences)
     if not len(corpus):
         raise _no_sentences(text.name)
-    return corpus
+    return corpus, layout
+
+
+def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Corpus, Layout]:
+    """Sentences of several files, one after the other, and the layout of the first; see `read_with_layout`."""
+    parts = [read_with_layout(path, *args, **kwargs) for path in paths]
+    return Corpus.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]
+
+
+def _columns_of(
+    format_name: str, n_columns: int, tag: str | int | None, form: int | None, trained: Layout | None
+) -> tuple[str | int, int | None]:
+    """Columns of label and token: as asked for, else as in training, else the usual ones."""
+    if trained is not None and (trained.format, trained.n_columns) == (format_name, n_columns):
+        return trained.tag if tag is None else tag, trained.form if form is None else form
+    return "upos" if tag is None else tag, form
+
+
+def _blocks(text: Text, split: str | Collection[str] | None, boundaries: tuple[str, ...]) -> Iterable[Block]:
+    blocks = split_blocks(text.content, boundaries)
+    return blocks if split is None else select_split(blocks, split, text.name)
 
 
 def _check_format(format_name: str | None) -> None:
@@ -91,46 +135,3 @@ def _first_data_line(text: Text) -> str:
     if not first:
         raise _no_sentences(text.name)
     return first
-
-
-def _is_conllu(name: str, sample: str) -> bool:
-    stem = name.removesuffix(Path(name).suffix) if compression_suffix(name) else name
-    return stem.lower().endswith(".conllu") or looks_like_conllu(sample)
-
-
-def _conllu(text: Text, tag: str | int, split: str | Collection[str] | None, form: int | None) -> Iterator[Sentence]:
-    tag_field = _conllu_field(TAG_FIELDS.get(tag, tag) if isinstance(tag, str) else tag, "tag")
-    form_field = _conllu_field(FORM_FIELD if form is None else form, "form")
-    blocks = split_blocks(text.content)
-    chosen = blocks if split is None else select_split(blocks, split, text.name)
-    return parse_conllu(chosen, text.name, form_field, tag_field)
-
-
-def _conllu_field(field: str | int, role: str) -> int:
-    """Return the field counted from 0."""
-    if isinstance(field, str) or not -len(FIELDS) <= field < len(FIELDS):
-        names = '"upos", "xpos" or ' if role == "tag" else ""
-        raise InputError(
-            f"{role}={field!r}: expected {names}a number from {-len(FIELDS)} to {len(FIELDS) - 1}, "
-            f"for the {len(FIELDS)} fields of CoNLL-U ({', '.join(FIELDS)})."
-        )
-    return field % len(FIELDS)
-
-
-def _columns(
-    text: Text, sample: str, tag: str | int, split: str | Collection[str] | None, form: int | None
-) -> Iterator[Sentence]:
-    blocks = split_blocks(text.content, BOUNDARIES)
-    chosen = blocks if split is None else select_split(blocks, split, text.name)
-    return parse_columns(chosen, text.name, sample, 0 if form is None else form, _column_tag(tag, text.name))
-
-
-def _column_tag(tag: str | int, name: str) -> int:
-    if isinstance(tag, int):
-        return tag
-    if tag == "upos":
-        return -1
-    raise InputError(
-        f"{name}: tag={tag!r}, but a column file has no named columns. "
-        "Pass the column's number (0 is the first, -1 the last), or format='conllu' if it is CoNLL-U."
-    )

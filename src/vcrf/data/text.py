@@ -14,6 +14,7 @@ Source: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 
 # Magic bytes decide where no name does (standard input, streams).
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
+_KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 
@@ -50,11 +51,11 @@ def read_text(source: Source) -> Text:
         When the file cannot be read, is broken, is not UTF-8 or contains a NUL character.
     """
     name, raw = _read_raw(source)
-    content = raw if isinstance(raw, str) else _decode(_decompress(raw, name), name)
+    content = raw if isinstance(raw, str) else decode(_decompress(raw, name), name)
     content = content.removeprefix("\ufeff")
     if "\r" in content:
         content = content.replace("\r\n", "\n")
-    _check_nul(content, name)
+    check_nul(content, name)
     return Text(name, content)
 
 
@@ -74,63 +75,73 @@ def _read_raw(source: Source) -> tuple[str, bytes | str]:
     try:
         return name, Path(name).read_bytes()
     except OSError as error:
-        raise InputError(
-            f"{name}: expected a readable file, got: {error.strerror}. Check the path and its permissions."
-        ) from error
+        raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: OSError) -> InputError:
+    """The error for a file that cannot be opened or read."""
+    return InputError(f"{name}: expected a readable file, got: {error.strerror}. Check the path and its permissions.")
+
+
+def damaged(name: str, suffix: str, error: Exception) -> InputError:
+    """The error for a file that cannot be decompressed."""
+    return InputError(
+        f"{name}: expected {_KINDS[suffix]} data, got bytes that cannot be decompressed ({error}). "
+        f"The file is cut off or damaged, or it is not compressed: then rename it without {suffix}."
+    )
 
 
 def _decompress(data: bytes, name: str) -> bytes:
-    suffix = compression_suffix(name) or _compression_of(data)
+    suffix = compression_suffix(name) or compression_of(data)
     if not suffix:
         return data
-    decompress, kind = _decompressor(suffix)
     try:
-        return decompress(data)
+        return _decompressor(suffix)(data)
     # Each library has its own set, zlib.error and LZMAError among them: plain subclasses of Exception.
     except Exception as error:
-        raise InputError(
-            f"{name}: expected {kind} data, got bytes that cannot be decompressed ({error}). "
-            f"The file is cut off or damaged, or it is not compressed: then rename it without {suffix}."
-        ) from error
+        raise damaged(name, suffix, error) from error
 
 
-def _compression_of(data: bytes) -> str:
+def compression_of(data: bytes) -> str:
+    """Return `.gz`, `.bz2` or `.xz` when the bytes begin as such a file does, otherwise the empty string."""
     if data.startswith(_MAGIC[".bz2"]):
         # "BZh" alone could begin a plain word; what follows the level digit could not.
         return ".bz2" if data[4:10] in _BZ2_BLOCKS else ""
     return next((suffix for suffix, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
-def _decompressor(suffix: str) -> tuple[Callable[[bytes], bytes], str]:
+def _decompressor(suffix: str) -> Callable[[bytes], bytes]:
     # Imported late: most files need none of the three.
     if suffix == ".gz":
         import gzip
 
-        return gzip.decompress, "gzip"
+        return gzip.decompress
     if suffix == ".bz2":
         import bz2
 
-        return bz2.decompress, "bzip2"
+        return bz2.decompress
     import lzma
 
-    return lzma.decompress, "xz"
+    return lzma.decompress
 
 
-def _decode(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str, first_line: int = 1) -> str:
+    """Decode UTF-8; the error names the line, `first_line` being that of the first byte."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
+        line = data.count(b"\n", 0, error.start) + first_line
         raise InputError(
             f"{name}:{line}: expected UTF-8, got byte 0x{data[error.start]:02x} ({error.reason}). "
             "Convert the file first, for instance: iconv -f LATIN1 -t UTF-8."
         ) from error
 
 
-def _check_nul(content: str, name: str) -> None:
+def check_nul(content: str, name: str, first_line: int = 1) -> None:
+    """Refuse NUL characters, naming the line."""
     position = content.find("\0")
     if position >= 0:
-        line = content.count("\n", 0, position) + 1
+        line = content.count("\n", 0, position) + first_line
         raise InputError(
             f"{name}:{line}: expected text, got a NUL character. "
             "The file is binary, damaged, or UTF-16: convert it to UTF-8."

@@ -60,6 +60,19 @@ WORD_FUNCTIONS: dict[str, Callable[[str], str]] = {
 }
 
 
+def check_reading(name: str) -> None:
+    """Raise InputError unless this is something that can be read off a word type."""
+    kind, colon, size = name.partition(":")
+    if kind in ("prefix", "suffix"):
+        # Nine digits: far beyond any word, and no overflow.
+        is_known = size.isdecimal() and len(size) < 10 and int(size) > 0
+    else:
+        is_known = not colon and (kind in ("word", "boundary") or kind in WORD_FUNCTIONS)
+    if not is_known:
+        known = ", ".join(["word", "prefix:N", "suffix:N", "boundary", *WORD_FUNCTIONS])
+        raise InputError(f"Unknown reading {name!r}: expected one of {known} (N a positive number).")
+
+
 @dataclass
 class Text:
     """Sentences with interned words.
@@ -111,19 +124,14 @@ class Text:
         out = np.zeros(len(self.words) + 1, np.uint64)
         # The boundary reads as itself under every name: a hash that no word has.
         out[-1] = 2
-        kind, colon, size = name.partition(":")
-        is_affix = kind in ("prefix", "suffix")
-        if is_affix != bool(colon) or (is_affix and not (size.isdecimal() and int(size) > 0)):
-            kind = ""
-        if is_affix and kind:
+        check_reading(name)
+        kind, _, size = name.partition(":")
+        if size:
             hashing.hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
         elif kind == "word":
             hashing.hash_strings(*self._encoded(), out[:-1])
         elif kind in WORD_FUNCTIONS:
             hashing.hash_strings(*encode_strings([WORD_FUNCTIONS[kind](word) for word in self.words]), out[:-1])
-        elif kind != "boundary":
-            known = ", ".join(["word", "prefix:N", "suffix:N", "boundary", *WORD_FUNCTIONS])
-            raise InputError(f"Unknown reading {name!r}: expected one of {known} (N a positive number).")
         return out
 
     def _encoded(self) -> tuple[Ints, UInts32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,7 @@ class Status(Enum):
     MAX_PASSES = "The limit on passes over the data was reached before the tolerance."
     STATIONARY = "The optimality conditions hold to the tolerance; with labels left open there is no certificate."
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
+    CHOSEN = "These weights had the best error on the development set; the gap is that of these weights."
     SETTLED = "The objective hardly moves any more, and Newton steps (order up to 2, 4,000 weights) are not to be had."
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
     UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; no more passes, or no more progress."
@@ -25,7 +27,10 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class IterationRecord:
-    """State after one round of the solver. `gap` is inf until a scan of all candidates has certified it."""
+    """State after one round of the solver. `gap` is inf until a scan of all candidates has certified it.
+
+    `dev_error` is the token error on the development set, if there is one.
+    """
 
     n_passes: int
     seconds: float
@@ -35,10 +40,26 @@ class IterationRecord:
     n_active: int
     n_working: int
     phase: str
+    dev_error: float | None = None
 
 
 Callback = Callable[[IterationRecord], bool | None]
 """Receives a record after each round; returning True asks the solver to stop with the best weights so far."""
+
+
+class Watch(Protocol):
+    """Sees the weights after each round, may say that it is enough, and which weights it prefers."""
+
+    def look(self, record: IterationRecord, features: Ints, w: Floats) -> IterationRecord:
+        """Take note of the weights; the record returned goes into the history."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the solver should stop."""
+
+    @property
+    def preferred(self) -> tuple[Ints, Floats] | None:
+        """Features and weights to return in place of the last ones; None means the last ones."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +86,11 @@ class SolverResult:
     seconds: float
     history: list[IterationRecord] = field(default_factory=list)
     n_kept_columns: int = 0
+
+    @property
+    def n_active(self) -> int:
+        """Number of features with a weight."""
+        return len(self.features)
 
     @property
     def relative_gap(self) -> float:

@@ -21,7 +21,7 @@ from vcrf.problem import Problem
 from vcrf.solvers.certificate import certify
 from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction, spread
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
+from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate, Scan
 from vcrf.types import Bools, Floats, Ints
@@ -51,6 +51,7 @@ def solve(
     callback: Callback | None = None,
     screen: bool = True,
     settle: float | None = None,
+    watch: Watch | None = None,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
 
@@ -68,9 +69,12 @@ def solve(
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
     settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100)
+    watch : see `Watch`; its preferred weights are certified and returned
     """
     settle = 0.01 * tol if settle is None else settle
-    return _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle).run(start)
+    run = _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle)
+    run.watch = watch
+    return run.run(start)
 
 
 def solve_path(
@@ -161,6 +165,7 @@ class _Run:
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
+        self.watch: Watch | None = None
         self.began = time.perf_counter()
 
     def _can_carry_weight(self) -> Bools:
@@ -209,9 +214,21 @@ class _Run:
                 status = Status.CONVERGED
             elif status is Status.STALLED and not self.is_certifiable:
                 status = Status.UNCERTIFIED
+            state, status = self._preferred(state, status)
+        else:
+            state, status = self._preferred(state, status)
         finally:
             self.surrogate.workers.close()
         return self._result(state, status)
+
+    def _preferred(self, state: _State, status: Status) -> tuple[_State, Status]:
+        """The weights that the watch prefers, certified like any others."""
+        if self.watch is None or self.watch.preferred is None:
+            return state, status
+        state, _ = self._certify(self._compile(*self.watch.preferred))
+        if self._gap(state) <= self.tol * state.objective:
+            return state, Status.CONVERGED
+        return state, status if status in (Status.INTERRUPTED, Status.MAX_PASSES) else Status.CHOSEN
 
     def _check_settled(self, state: _State) -> None:
         """Stop where only Newton steps could go on, and they cannot be had."""
@@ -529,7 +546,11 @@ class _Run:
             self.surrogate.n_passes, time.perf_counter() - self.began, state.objective, self._gap(state),
             self.violation, int(np.count_nonzero(state.w)), len(state.active), phase,
         )  # fmt: skip
+        if self.watch is not None:
+            record = self.watch.look(record, state.active.features, state.w)
         self.history.append(record)
+        if self.watch is not None and self.watch.is_enough:
+            raise _Interrupted(Status.CHOSEN)
         if self.callback is not None and self.callback(record):
             raise _Interrupted(Status.INTERRUPTED)
 

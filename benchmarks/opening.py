@@ -1,0 +1,70 @@
+"""Time to open a model file, beside `import numpy` in a process of its own.
+
+    python benchmarks/opening.py [tamil basque english] [--passes 30]
+
+The model has a weight for every observed pair (norm="l2", few passes): larger than what is trained to the end with
+the sparse norm. Opening is timed when the modules are there already; best and median of 15. The treebanks are read
+from `../shared/data`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import vcrf
+from vcrf import VCRF, model_file, read_corpus, tensor_file
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def milliseconds(action: Callable[[], object], repeats: int = 15) -> str:
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        action()
+        times.append(1e3 * (time.perf_counter() - began))
+    return f"{min(times):7.1f} {statistics.median(times):7.1f} ms"
+
+
+def import_numpy() -> None:
+    subprocess.run([sys.executable, "-c", "import numpy"], check=True)
+
+
+def measure(name: str, passes: int, path: Path) -> None:
+    corpus = read_corpus(DATA / f"{name}.conllu.gz", split="train")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the weights need not be good
+        tagger = VCRF(norm="l2", candidates="observed", max_passes=passes).fit(corpus.tokens, corpus.labels)
+    tagger.save(path)
+    model = tagger.model_
+    print(
+        f"{name}: {len(model.keys):,} attributes, {len(model.weights):,} weights, {path.stat().st_size / 1e6:.1f} MB",
+        flush=True,
+    )
+    print(f"  import numpy, new process {milliseconds(import_numpy)}")
+    print(f"  vcrf.load                 {milliseconds(lambda: vcrf.load(path))}")
+    print(f"  of which checksums        {milliseconds(lambda: tensor_file.decode(tensor_file.map_file(path), name))}")
+    print(f"  read_facts                {milliseconds(lambda: model_file.read_facts(path))}")
+    print(f"  save                      {milliseconds(lambda: tagger.save(path))}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["tamil", "basque"])
+    parser.add_argument("--passes", type=int, default=30)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        for name in options.names:
+            measure(name, options.passes, Path(directory) / "model.vcrf")
+
+
+if __name__ == "__main__":
+    main()

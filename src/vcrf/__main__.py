@@ -1,0 +1,5 @@
+"""`python -m vcrf` is the command `vcrf`."""
+
+from vcrf.cli import main
+
+main()

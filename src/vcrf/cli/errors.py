@@ -1,0 +1,72 @@
+"""From exceptions to messages and exit codes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+
+FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+
+# The library's messages name its parameters; here they are options.
+_PARAMETERS = {
+    "tag": "--tag", "form": "--form", "split": "--split", "format": "--input-format", "families": "--families",
+    "words": "--words", "tags": "--tags", "affix": "--affix", "loss": "--loss", "norm": "--norm", "tol": "--tol",
+    "base_strength": "--base-strength", "complexity_strength": "--complexity-strength", "n_jobs": "--threads",
+    "l1_ratio": "--l1-ratio", "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
+}  # fmt: skip
+_ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
+_SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")
+# With an underscore it is no word of English.
+_CODE_NAME = re.compile(rf"\b({'|'.join(name for name in _PARAMETERS if '_' in name)})\b")
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command so that it ends with a message and the right exit code, never with a traceback of ours."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        from vcrf.errors import InputError, VcrfError
+
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except InputError as error:
+            fail(in_options(str(error)), WRONG_CALL)
+        except BrokenPipeError:
+            _leave_quietly()
+        except KeyboardInterrupt:
+            fail("Interrupted: nothing was written.", INTERRUPTED)
+        except (VcrfError, OSError) as error:
+            fail(in_options(str(error)), FAILED)
+        except MemoryError:
+            fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
+
+    return run
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Write a message to stderr and exit."""
+    typer.echo(f"vcrf: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with command-line options in place of its parameters."""
+    message = _ASSIGNED.sub(lambda m: f"{_PARAMETERS[m[1]]} {m[2] or m[3] or m[4] or ''}", message)
+    for pattern in (_SUBJECT, _CODE_NAME):
+        message = pattern.sub(lambda m: _PARAMETERS[m[1]], message)
+    return message
+
+
+def _leave_quietly() -> NoReturn:
+    """End as if all were written: who reads from us wants no more (`| head`)."""
+    # Python flushes standard output once more at exit: let that go nowhere.
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    raise typer.Exit(0)

@@ -1,0 +1,145 @@
+"""`vcrf eval`: the error of a model, or of two."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
+from vcrf.cli.output import print_json, print_rich, print_table
+
+if TYPE_CHECKING:
+    from vcrf.metrics import Comparison, ErrorRate, Evaluation
+
+
+class _Run(NamedTuple):
+    """One model on the data."""
+
+    name: str
+    predicted: list[list[str]]
+    true: list[list[str]]
+    found: Evaluation
+    n_unknown: int
+    tokens_per_second: float
+
+
+def evaluate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL [MODEL] DATA", help="One model file, or two to compare, and a labelled file."),
+    ],
+    split: Split = None,
+    tag: Tag = None,
+    form: Form = None,
+    input_format: Format = DataFormat.AUTO,
+    json: AsJson = False,
+) -> None:
+    """Measure the error of a model on labelled data; with two models, whether they differ.
+
+    \b
+    vcrf eval my.vcrf test.conllu
+    vcrf eval my.vcrf treebank.conllu.gz --split test --json
+    vcrf eval old.vcrf new.vcrf test.conllu
+
+    Intervals are for 95 %; that of the token error knows that tokens come in sentences. Unknown words are those that
+    the training data did not have. Two models are compared by a permutation test over sentences.
+    """
+    from vcrf.errors import InputError
+
+    *models, data = files
+    if len(models) not in (1, 2):
+        raise InputError(f"eval takes one model, or two, and a labelled file: got {len(files)} files.")
+    runs = [_run(model, data, split, column(tag), form, format_name(input_format)) for model in models]
+    if len(runs) == 1:
+        if json:
+            print_json(_as_json(runs[0]))
+        else:
+            _print_run(runs[0])
+        return
+    comparison = _compare(*runs)
+    if json:
+        print_json({"models": [_as_json(run) for run in runs], "comparison": vars(comparison)})
+        return
+    for run in runs:
+        _print_run(run)
+    _print_comparison(comparison)
+
+
+def _run(
+    model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None
+) -> _Run:
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.data.readers import read_with_layout
+    from vcrf.decoding.labelling import check_labels_text
+    from vcrf.metrics import evaluate as measure
+    from vcrf.model_file import load_tagger
+
+    tagger = load_tagger(model)
+    trained = tagger.model_
+    check_labels_text(trained)
+    layout = trained.facts.layout if trained.facts else None
+    corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
+    with compile_notice():
+        tagger.predict(corpus.tokens[:1])  # kernels are loaded: what follows measures tagging
+    began = time.perf_counter()
+    labels = tagger.predict(corpus.tokens)
+    seconds = time.perf_counter() - began
+    predicted = [[str(label) for label in sentence] for sentence in labels]  # a file's labels are text
+    words = {word for sentence in corpus.tokens for word in sentence}
+    known = trained.known_words(words) if len(trained.vocabulary) else words
+    found = measure(corpus.labels, predicted, corpus.tokens, known)
+    n_unknown = sum(word not in known for sentence in corpus.tokens for word in sentence)
+    return _Run(str(model), predicted, corpus.labels, found, n_unknown, corpus.n_tokens / max(seconds, 1e-9))
+
+
+def _compare(a: _Run, b: _Run) -> Comparison:
+    from vcrf.metrics import compare
+
+    return compare(a.true, a.predicted, b.predicted)
+
+
+def _as_json(run: _Run) -> dict[str, Any]:
+    found = run.found
+    unknown = found.unknown_word_error
+    return {
+        "model": run.name,
+        "token_error": found.token_error.rate,
+        "token_error_interval": _interval(found.token_error),
+        "sentence_error": found.sentence_error.rate,
+        "sentence_error_interval": _interval(found.sentence_error),
+        "unknown_word_error": unknown.rate if unknown else None,
+        "unknown_word_error_interval": _interval(unknown) if unknown else None,
+        "tokens": found.token_error.n,
+        "sentences": found.sentence_error.n,
+        "unknown_words": run.n_unknown,
+        "tokens_per_second": run.tokens_per_second,
+        "confusions": [confusion._asdict() for confusion in found.confusions],
+    }
+
+
+def _interval(rate: ErrorRate) -> list[float]:
+    return [rate.low, rate.high]
+
+
+def _print_run(run: _Run) -> None:
+    found = run.found
+    rates = [("tokens", found.token_error), ("sentences", found.sentence_error)]
+    if found.unknown_word_error is not None:
+        rates.append(("unknown words", found.unknown_word_error))
+    rows = [(what, f"{r.rate:.2%}", f"{r.low:.2%} to {r.high:.2%}", f"{r.n_wrong:,}", f"{r.n:,}") for what, r in rates]
+    print_table(run.name, ["", "error", "95 % interval", "wrong", "of"], rows)
+    if found.confusions:
+        mistakes = [(str(c.true), str(c.predicted), c.n, f"{c.share:.1%}") for c in found.confusions]
+        print_table("most frequent mistakes", ["true", "labelled", "times", "share"], mistakes, left=2)
+    print_rich(f"{run.tokens_per_second:,.0f} tokens a second")
+
+
+def _print_comparison(c: Comparison) -> None:
+    print_rich(
+        f"Difference of token errors, first less second: {c.difference:+.2%}, 95 % interval {c.low:+.2%} to "
+        f"{c.high:+.2%}; p = {c.p_value:.3g} (permutation of sentences). {c.n_only_a_wrong:,} tokens are wrong in the "
+        f"first only, {c.n_only_b_wrong:,} in the second only."
+    )

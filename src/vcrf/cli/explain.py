@@ -1,0 +1,71 @@
+"""`vcrf explain`: why tokens have their labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vcrf.cli.options import AsJson, ModelFile
+from vcrf.cli.output import print_json, print_rich, print_table
+
+if TYPE_CHECKING:
+    from vcrf.decoding.explain import TokenExplanation
+
+
+def explain(
+    model: ModelFile,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens.")],
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to show of each token.")] = 5,
+    json: AsJson = False,
+) -> None:
+    """Say which features decided each label of a sentence.
+
+    \b
+    vcrf explain my.vcrf "the cat sleeps ."
+
+    For each token the best label sequence is held against the best one with another label there. The difference of
+    their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
+    """
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.data.raw import split_tokens
+    from vcrf.decoding.explain import explain as explain_tokens
+    from vcrf.errors import InputError
+    from vcrf.model_file import load_tagger
+
+    tokens = split_tokens(text)
+    if not tokens:
+        raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
+    with compile_notice():
+        explained = explain_tokens(load_tagger(model), tokens)
+    if json:
+        print_json({"tokens": [_as_json(found) for found in explained]})
+    else:
+        print_explained(explained, tokens, top)
+
+
+def _as_json(found: TokenExplanation) -> dict[str, Any]:
+    contributions = [contribution._asdict() for contribution in found.contributions]
+    return {**vars(found), "contributions": contributions, "families": found.by_family()}
+
+
+def print_explained(explained: list[TokenExplanation], tokens: list[str], top: int) -> None:
+    """Print a table for each of some tokens of a sentence."""
+    for found in explained:
+        print_rich(_headline(found))
+        rows = [
+            (c.family, c.attribute, tokens[c.position], " ".join(map(str, c.labels)), f"{c.value:+.3f}")
+            for c in found.contributions[:top]
+        ]
+        rest = found.contributions[top:]
+        if rest and top:
+            rows.append((f"{len(rest)} more", "", "", "", f"{sum(c.value for c in rest):+.3f}"))
+        if rows:
+            print_table("", ["family", "attribute", "at token", "tag pattern", "contribution"], rows, left=4)
+
+
+def _headline(found: TokenExplanation) -> str:
+    headline = f"{found.token}: {found.label} ({found.probability:.1%})"
+    if found.runner_up is None:
+        return f"{headline}, the only label"
+    return f"{headline} rather than {found.runner_up} ({found.runner_up_probability:.1%}), by {found.difference:.3f}"

@@ -1,0 +1,73 @@
+"""What commands write: JSON and tables on stdout, messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one object. JSON has no infinity: numbers that are not finite are null."""
+    typer.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):  # a number of numpy
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(message: str) -> None:
+    """Write a message to stderr."""
+    typer.echo(message, err=True)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> None:
+    """Print a table on stdout; the first `left` columns are text, the others numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title or None, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    table.show_header = any(columns)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*[_cell(value) for value in row])
+    print_rich(table)
+
+
+def print_rich(*items: str | Table) -> None:
+    """Print with rich on stdout; in a pipe plain, and wide enough for any table."""
+    from rich.console import Console
+
+    is_terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, highlight=False, markup=False, width=None if is_terminal else 160)
+    for item in items:
+        console.print(item, markup=False)
+
+
+def _cell(value: object) -> Any:
+    from rich.text import Text
+
+    if isinstance(value, bool) or value is None:
+        return Text("" if value is None else str(value))
+    if isinstance(value, int):
+        return Text(f"{value:,}")
+    if isinstance(value, float):
+        return Text(f"{value:.4g}")
+    return Text(str(value))

@@ -1,0 +1,80 @@
+"""Progress of training on stderr: a bar on a terminal, a line a second elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from vcrf.cli.output import say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from vcrf.solvers.result import IterationRecord
+
+_SECONDS_BETWEEN_LINES = 1.0
+
+
+class TrainingProgress:
+    """Shows the relative gap falling to the tolerance; its `update` is an estimator's callback.
+
+    Use it as a context: on a terminal the bar is drawn between entering and leaving.
+    """
+
+    def __init__(self, tol: float, title: str = "training") -> None:
+        self._tol = tol
+        self._title = title
+        self._first_gap = math.inf
+        self._last_line = -math.inf
+        self._bar = _bar() if sys.stderr.isatty() else None
+        self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
+
+    def __enter__(self) -> TrainingProgress:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def update(self, record: IterationRecord) -> None:
+        """Show a record."""
+        gap = record.gap / record.objective if record.objective > 0.0 else 0.0
+        shown = f"{gap:.1e} of {self._tol:g}" if math.isfinite(gap) else "not certified yet"
+        facts = f"{record.n_passes:5d} passes  relative gap {shown}  {record.n_active:,} features"
+        if record.dev_error is not None:
+            facts += f"  development error {record.dev_error:.2%}"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._share(gap), facts=facts)
+        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES or gap <= self._tol:
+            self._last_line = time.monotonic()
+            say(f"{self._title} {record.seconds:7.1f} s {facts}")
+
+    def _share(self, gap: float) -> float:
+        """How far the gap has come from its first value to the tolerance, in decades."""
+        if gap <= self._tol:
+            return 1.0
+        if not math.isfinite(gap):
+            return 0.0
+        self._first_gap = min(self._first_gap, 1.0) if math.isfinite(self._first_gap) else max(gap, 2 * self._tol)
+        whole = math.log(self._first_gap / self._tol)
+        return min(1.0, max(0.0, math.log(self._first_gap / gap) / whole))
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[facts]}", markup=False),
+        console=Console(stderr=True, highlight=False),
+    )

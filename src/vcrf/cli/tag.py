@@ -1,0 +1,89 @@
+"""`vcrf tag`: label text."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vcrf.cli.options import Form, ModelFile, Tag, column
+
+
+class InputFormat(StrEnum):
+    """Formats that can be labelled."""
+
+    AUTO = "auto"
+    CONLLU = "conllu"
+    COLUMNS = "columns"
+    TEXT = "text"
+
+
+class OutputFormat(StrEnum):
+    """Formats that can be written."""
+
+    CONLLU = "conllu"
+    TSV = "tsv"
+    JSON = "json"
+
+
+def tag(
+    model: ModelFile,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Text to label, plain, .gz, .bz2 or .xz; `-` is standard input.")
+    ] = Path("-"),
+    marginals: Annotated[
+        bool, typer.Option("--marginals", help="Write the probability of each label: Prob=0.987 in MISC.")
+    ] = False,
+    nbest: Annotated[
+        int, typer.Option(metavar="K", min=0, help="Write the K best sequences of each sentence with probabilities.")
+    ] = 0,
+    output_format: Annotated[
+        OutputFormat | None,
+        typer.Option("--format", help="Output. Default: that of the input; conllu for text.", show_default=False),
+    ] = None,
+    input_format: Annotated[
+        InputFormat,
+        typer.Option(help="Input: CoNLL-U, columns, or text with one sentence a line and blanks between tokens."),
+    ] = InputFormat.AUTO,
+    tag: Tag = None,
+    form: Form = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, whole or not at all.")
+    ] = None,
+) -> None:
+    """Label text: CoNLL-U, column files, or plain text.
+
+    \b
+    vcrf tag my.vcrf new.txt > new.conllu
+    vcrf tag my.vcrf new.conllu.gz --marginals -o labelled.conllu
+    echo "the cat sleeps" | vcrf tag my.vcrf --format json
+
+    Text is read and written in blocks, so files of any size can be labelled. CoNLL-U stays as it is, byte for byte,
+    but for the column of the labels: that of the training data, or --tag. A column file gets the label where the
+    training data had it, otherwise as a new last column.
+
+    --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
+    --format json the list is in the field nbest of the one object a sentence.
+    """
+    from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
+    from vcrf.data.raw import open_raw
+    from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
+    from vcrf.files import replacing
+    from vcrf.model_file import load_tagger
+
+    tagger = load_tagger(model)
+    check_labels_text(tagger.model_)
+    facts = tagger.model_.facts
+    layout = facts.layout if facts else None
+    text = open_raw(file, input_format.value, column(tag), form, layout)
+    wanted = Wanted(output_format.value if output_format else None, marginals, nbest)
+    load_numba_without_scipy()
+    with compile_notice(), ExitStack() as stack:
+        out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
+        for piece in label_file(tagger, text, wanted):
+            out.write(piece.encode())
+            out.flush()

@@ -1,0 +1,199 @@
+"""`vcrf train`: learn a model from labelled files."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vcrf.cli.errors import INTERRUPTED, in_options
+from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
+from vcrf.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from vcrf import VCRF, Corpus
+    from vcrf.data.layout import Layout
+
+
+class Families(StrEnum):
+    """Ready sets of families."""
+
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+class Norm(StrEnum):
+    """Penalties."""
+
+    L1 = "l1"
+    L2 = "l2"
+    ELASTIC = "elastic"
+
+
+# Surrogates by name, and the estimators that minimise them.
+_ESTIMATORS = {"crf": "VCRF"}
+
+
+def train(
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA", help="Labelled files: CoNLL-U or columns, plain, .gz, .bz2, .xz; `-`: stdin."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Where to write the model.")],
+    split: Split = None,
+    dev: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="Labelled file to measure the error on, never trained on.")
+    ] = None,
+    dev_split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Split of the development data; without --dev, of DATA itself.")
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Stop after N rounds without a better development error; keep the best."),
+    ] = None,
+    tag: Tag = None,
+    form: Form = None,
+    input_format: Format = DataFormat.AUTO,
+    families: Annotated[Families, typer.Option(help="Which features there are.")] = Families.DEFAULT,
+    words: Annotated[int | None, typer.Option(metavar="N", min=0, help="How far neighbouring words are read.")] = None,
+    tags: Annotated[int | None, typer.Option(metavar="N", min=1, help="Longest tag pattern.")] = None,
+    affix: Annotated[int | None, typer.Option(metavar="N", min=0, help="Longest prefix and suffix.")] = None,
+    complexity_strength: Annotated[
+        float | None, typer.Option(metavar="X", min=0.0, help="Penalty on a family's complexity. Default: 0.")
+    ] = None,
+    base_strength: Annotated[
+        float | None, typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.5 / sentences.")
+    ] = None,
+    norm: Annotated[Norm, typer.Option(help="Norm of the penalty.")] = Norm.L1,
+    l1_ratio: Annotated[float, typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic.")] = 0.5,
+    loss: Annotated[
+        str, typer.Option(metavar="NAME", help="Task loss inside the surrogate: none or hamming.")
+    ] = "none",
+    surrogate: Annotated[str, typer.Option(metavar="NAME", help="Convex bound on the loss: crf.")] = "crf",
+    constraints: Annotated[
+        str | None,
+        typer.Option(metavar="SCHEME", help="Only label sequences that are valid spans: BIO, BILOU and the like."),
+    ] = None,
+    tol: Annotated[float, typer.Option(metavar="X", help="Certified relative gap to reach.")] = 1e-3,
+    max_passes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Limit on passes over the data.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads. Default: all cores. The model is the same.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed for what is drawn at random.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Learn a model from labelled files.
+
+    \b
+    vcrf train my.conllu -o my.vcrf
+    vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
+    vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
+
+    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
+    the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
+    """
+    from vcrf.errors import InputError
+    from vcrf.files import check_target
+
+    began = time.perf_counter()
+    check_target(output)
+    estimator = _estimator(surrogate)
+    # An estimator has these parameters under the same names.
+    parameters: dict[str, Any] = {
+        "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm.value,
+        "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
+        "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
+        "n_jobs": threads, "random_state": seed, "patience": patience,
+    }  # fmt: skip
+    corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
+    development = None
+    if dev is not None or dev_split is not None:
+        # In the columns of the training data.
+        development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
+    elif patience is not None:
+        raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
+    say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
+    tagger = _fit(estimator(**parameters), corpus, development)
+    report = _report(tagger, development, began)
+    _save(tagger, layout, output)
+    if json:
+        print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
+    else:
+        _print_report(report, output)
+    if report["status"] == "INTERRUPTED":
+        say("Interrupted: the model is the best so far.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
+    from vcrf.data.readers import read_corpora
+
+    return read_corpora(paths, *how)
+
+
+def _estimator(surrogate: str) -> type[VCRF]:
+    import vcrf
+    from vcrf.errors import InputError
+
+    if surrogate not in _ESTIMATORS:
+        raise InputError(f"surrogate={surrogate!r}: expected one of {', '.join(_ESTIMATORS)}.")
+    return getattr(vcrf, _ESTIMATORS[surrogate])  # type: ignore[no-any-return]
+
+
+def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
+    """Train, with progress on stderr; what the library warns of is said there too."""
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.cli.progress import TrainingProgress
+
+    with warnings.catch_warnings(record=True) as caught, compile_notice():
+        warnings.simplefilter("always")
+        with TrainingProgress(tagger.tol) as progress:
+            tagger.set_params(callback=progress.update)
+            dev = (None, None) if development is None else (development.tokens, development.labels)
+            tagger.fit(corpus.tokens, corpus.labels, None, *dev)
+    for warning in caught:
+        say(in_options(str(warning.message)))
+    return tagger
+
+
+def _report(tagger: VCRF, development: Corpus | None, began: float) -> dict[str, Any]:
+    """What --json prints; seconds_reading is all but solving: files, attributes, columns."""
+    solving = tagger.result_.seconds
+    report = {
+        "objective": tagger.objective_, "gap": tagger.gap_, "relative_gap": tagger.result_.relative_gap,
+        "kkt_violation": tagger.kkt_violation_, "status": tagger.status_.name, "n_candidates": tagger.n_candidates_,
+        "n_columns": tagger.n_columns_, "n_active": tagger.n_active_, "n_passes": tagger.result_.n_passes,
+        "seconds_reading": time.perf_counter() - began - solving, "seconds_solving": solving,
+    }  # fmt: skip
+    if development is not None:
+        from vcrf.metrics import token_error
+
+        error = token_error(development.labels, tagger.predict(development.tokens))
+        report |= {"dev_token_error": error.rate, "dev_token_error_interval": [error.low, error.high]}
+    return report
+
+
+def _save(tagger: VCRF, layout: Layout, output: Path) -> None:
+    """Write the model, which remembers where the training data had its labels."""
+    from dataclasses import replace
+
+    model = tagger.model_
+    if model.facts is not None:
+        tagger.model_ = replace(model, facts=model.facts.with_layout(layout))
+    tagger.save(output)
+
+
+def _print_report(report: dict[str, Any], output: Path) -> None:
+    if "dev_token_error" in report:
+        low, high = report["dev_token_error_interval"]
+        typer.echo(f"development token error {report['dev_token_error']:.2%} ({low:.2%} to {high:.2%})")
+    typer.echo(
+        f"{output}: {report['n_active']:,} features of {report['n_candidates']:,} candidates in "
+        f"{report['n_columns']:,} columns; objective {report['objective']:.6g}, relative gap "
+        f"{report['relative_gap']:.1e}; {report['seconds_reading']:.1f} s reading, "
+        f"{report['seconds_solving']:.1f} s solving"
+    )

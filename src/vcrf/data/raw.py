@@ -1,0 +1,368 @@
+"""Sentences with their raw lines: what is read can be written back byte for byte, with other labels.
+
+A file is streamed: the sentences that are whole so far come in blocks, and nothing is kept after a block.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
+
+from vcrf.data.blocks import Block
+from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
+from vcrf.data.conllu import FIELDS, word_rows
+from vcrf.data.layout import Layout, conllu_layout, is_conllu
+from vcrf.data.stream import stream_lines, stream_name
+from vcrf.errors import InputError
+
+InputFormat: TypeAlias = Literal["auto", "conllu", "columns", "text"]
+OutputFormat: TypeAlias = Literal["conllu", "tsv", "json"]
+
+# A longer "sentence" is a file without blank lines: it would not fit into constant memory.
+MAX_TOKENS = 1_000_000
+
+_BOM = "\ufeff"
+_MISC = FIELDS.index("MISC")
+# Not str.split(): a no-break space belongs to its token.
+split_tokens = re.compile(r"[^ \t\r\n]+").findall
+
+
+class RawSentence(NamedTuple):
+    """Lines of a sentence and the tokens in them.
+
+    Parameters
+    ----------
+    first_line : int
+        Number of the first line in the file, from 1.
+    lines : list of str
+        All lines with their ends: comments and the blank line that ends the sentence too.
+    rows : list of int
+        Index in `lines` of the line of each token; empty for plain text, where a line has many.
+    tokens : list of str
+        Empty for a run of lines without any token.
+    """
+
+    first_line: int
+    lines: list[str]
+    rows: list[int]
+    tokens: list[str]
+
+
+class RawReader(Protocol):
+    """A format that can be read line by line, and the output format that labels the lines in place, if any."""
+
+    @property
+    def own_format(self) -> OutputFormat | None: ...
+    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]: ...
+    def labelled(self, line: str, label: str, probability: float | None) -> str: ...
+
+
+class RawFile(NamedTuple):
+    """A file opened for labelling.
+
+    Parameters
+    ----------
+    reader : RawReader
+    has_bom : bool
+        Whether the file begins with a byte order mark.
+    blocks : iterator of lists of RawSentence
+        All lines of the file in their order.
+    conllu_tag : int
+        The field that labels belong in when they are written as CoNLL-U.
+    """
+
+    reader: RawReader
+    has_bom: bool
+    blocks: Iterator[list[RawSentence]]
+    conllu_tag: int
+
+
+def open_raw(
+    source: str | os.PathLike[str],
+    input_format: InputFormat = "auto",
+    tag: str | int | None = None,
+    form: int | None = None,
+    trained: Layout | None = None,
+) -> RawFile:
+    """Open a file, or standard input (`-`), for labelling.
+
+    Parameters
+    ----------
+    source : str or path
+        Plain or compressed (.gz, .bz2, .xz).
+    input_format : "auto", "conllu", "columns" or "text"
+        "auto" looks at the name (.conllu) and the first line with data: ten tab-separated fields that begin with an ID
+        are CoNLL-U, a line with a tab is of a column file, anything else is text, one sentence a line.
+    tag : str or int, optional
+        The column that labels are written to: "upos", "xpos" or a number. By default that of the training data; a
+        column file gets a new last column unless the model was trained on such a file.
+    form : int, optional
+        Column of the token; by default that of the training data where the format is the same, else 1 in CoNLL-U
+        and 0 in a column file.
+    trained : Layout, optional
+        Columns of the training data.
+
+    Raises
+    ------
+    InputError
+        When the format cannot be told, and, while reading, at a malformed line.
+    """
+    if input_format not in get_args(InputFormat):
+        raise InputError(f"input_format={input_format!r}: expected one of {', '.join(get_args(InputFormat))}.")
+    name = stream_name(source)
+    pieces = stream_lines(source)
+    head = _head(pieces)
+    has_bom = bool(head) and head[0].startswith(_BOM)
+    if has_bom:
+        head[0] = head[0][1:]
+    wanted = _Wanted(tag, form, trained)
+    reader = _reader(name, head, input_format, wanted)
+    # In a column file a number says which of its own columns is meant.
+    is_own_number = isinstance(reader, ColumnReader) and isinstance(tag, int)
+    conllu_tag = _conllu_columns(wanted._replace(tag=None) if is_own_number else wanted).tag
+    return RawFile(reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
+
+
+class _Wanted(NamedTuple):
+    tag: str | int | None
+    form: int | None
+    trained: Layout | None
+
+    def form_in(self, file_format: str) -> int | None:
+        if self.form is None and self.trained is not None and self.trained.format == file_format:
+            return self.trained.form
+        return self.form
+
+
+def _head(pieces: Iterator[list[str]]) -> list[str]:
+    """Lines up to a piece that has a line with data."""
+    head: list[str] = []
+    for piece in pieces:
+        head += piece
+        if any(not _is_blank(line) and not line.lstrip(_BOM).startswith("#") for line in piece):
+            break
+    return head
+
+
+def _reader(name: str, head: list[str], input_format: InputFormat, wanted: _Wanted) -> RawReader:
+    data = [line.rstrip("\r\n") for line in head if not _is_blank(line) and not line.startswith(BOUNDARIES)]
+    sample = next((line for line in data if not line.startswith("#")), data[0] if data else "")
+    if input_format == "auto":
+        input_format = _guess(name, head, sample)
+    if input_format == "text":
+        return TextReader(name)
+    if input_format == "conllu":
+        return ConlluReader(name, _conllu_columns(wanted))
+    return ColumnReader(name, sample, _columns(name, sample, wanted))
+
+
+def _guess(name: str, head: list[str], sample: str) -> InputFormat:
+    if is_conllu(name, sample):
+        return "conllu"
+    if "\t" in sample or any(line.startswith(BOUNDARIES) for line in head):
+        return "columns"
+    _check_is_text(name, head)
+    return "text"
+
+
+def _check_is_text(name: str, head: list[str]) -> None:
+    """Refuse to guess between text and a column file with blanks: equal numbers of fields, then a blank line."""
+    end = next((i for i, line in enumerate(head) if _is_blank(line)), None)
+    counts = [len(split_tokens(line)) for line in head[:end]]
+    if end is not None and len(counts) > 1 and counts[0] > 1 and len(set(counts)) == 1:
+        raise InputError(
+            f"{name}:1: expected to see the format, got {len(counts)} lines of {counts[0]} words and a blank line: "
+            "that is text, or a column file. Pass --input-format text or --input-format columns."
+        )
+
+
+def _conllu_columns(wanted: _Wanted) -> Layout:
+    tag: str | int = "upos" if wanted.tag is None else wanted.tag
+    if wanted.tag is None and wanted.trained is not None and wanted.trained.format == "conllu":
+        tag = wanted.trained.tag
+    return conllu_layout(tag, wanted.form_in("conllu"))
+
+
+def _columns(name: str, sample: str, wanted: _Wanted) -> Layout:
+    n = len(field_splitter(sample)(sample))
+    form = column_number(wanted.form_in("columns") or 0, n, name, "form") if sample else 0
+    return Layout("columns", form, _column_to_write(name, n, wanted), n)
+
+
+def _column_to_write(name: str, n_columns: int, wanted: _Wanted) -> int:
+    """Return the column of the label; `n_columns` means a new one."""
+    if wanted.tag is not None:
+        if wanted.tag == n_columns:
+            return n_columns
+        if isinstance(wanted.tag, str) and wanted.tag != "upos":
+            raise InputError(f"{name}: tag={wanted.tag!r}, but a column file has no named columns. Pass a number.")
+        return column_number(-1 if isinstance(wanted.tag, str) else wanted.tag, n_columns, name, "tag")
+    if wanted.trained is None or wanted.trained.format != "columns":
+        return n_columns
+    if n_columns in (wanted.trained.n_columns, wanted.trained.tag):
+        return wanted.trained.tag
+    raise InputError(
+        f"{name}: expected {wanted.trained.n_columns} columns as in the training data, labels in column "
+        f"{wanted.trained.tag}, or the columns before it; got {n_columns}. Pass --tag {n_columns} to add the label as "
+        "a new column."
+    )
+
+
+# ------------------------------------------------------------------------------------ the three formats
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Plain text: a sentence a line, tokens between blanks or tabs."""
+
+    name: str
+    own_format: OutputFormat | None = None
+
+    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
+        number = 1
+        for piece in pieces:
+            block = [RawSentence(i, [line], [], split_tokens(line)) for i, line in enumerate(piece, number)]
+            for sentence in block:
+                if len(sentence.tokens) > MAX_TOKENS:
+                    raise _too_long(self.name, sentence.first_line)
+            number += len(piece)
+            yield block
+
+    def labelled(self, line: str, label: str, probability: float | None) -> str:
+        raise NotImplementedError("Plain text has no place for labels: write another format.")
+
+
+@dataclass(frozen=True)
+class ConlluReader:
+    """CoNLL-U: ten fields a word; ranges (1-2), empty nodes (1.1) and comments stay as they are."""
+
+    name: str
+    layout: Layout
+    own_format: OutputFormat | None = "conllu"
+
+    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
+        return _grouped(pieces, self.name, (), self._parse)
+
+    def _parse(self, block: Block) -> list[tuple[int, str]]:
+        form = self.layout.form
+        rows = [(index, fields[form]) for index, fields in word_rows(block, self.name)]
+        for index, token in rows:
+            if not token:
+                raise InputError(
+                    f"{self.name}:{block.first_line + index}: expected a token in {FIELDS[form]}, got an empty field. "
+                    "Fill it in, or write '_'."
+                )
+        return rows
+
+    def labelled(self, line: str, label: str, probability: float | None) -> str:
+        fields = line.split("\t")
+        # The last field has the line's end.
+        fields[_MISC], end = _cut_end(fields[_MISC])
+        fields[self.layout.tag] = label
+        if probability is not None:
+            fields[_MISC] = with_probability(fields[_MISC], probability)
+        return "\t".join(fields) + end
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """Column file: fields between tabs, or between blanks; the label replaces a field or is added as the last."""
+
+    name: str
+    sample: str
+    layout: Layout
+    own_format: OutputFormat | None = "tsv"
+
+    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
+        return _grouped(pieces, self.name, BOUNDARIES, self._parse)
+
+    def _parse(self, block: Block) -> list[tuple[int, str]]:
+        rows = token_rows(block, self.name, self.sample, (self.layout.form,))
+        return [(index, fields[self.layout.form]) for index, fields in rows]
+
+    def labelled(self, line: str, label: str, probability: float | None) -> str:
+        body, end = _cut_end(line)
+        separator = "\t" if "\t" in self.sample else " "
+        if self.layout.tag == self.layout.n_columns:
+            body = f"{body}{separator}{label}"
+        else:
+            first, last = self._span(body)
+            body = body[:first] + label + body[last:]
+        if probability is not None:
+            body = f"{body}{separator}{probability:.3f}"
+        return body + end
+
+    def _span(self, body: str) -> tuple[int, int]:
+        """Where the field of the label begins and ends in a line."""
+        pattern = r"[^\t]*(?:\t|$)" if "\t" in self.sample else r"[^ \t]+"
+        found = next(match for i, match in enumerate(re.finditer(pattern, body)) if i == self.layout.tag)
+        return found.start(), found.end() - found[0].endswith("\t")
+
+
+def with_probability(misc: str, probability: float) -> str:
+    """Field MISC with `Prob=0.987`, in place of an older one if there is."""
+    others = [] if misc in ("_", "") else [item for item in misc.split("|") if not item.startswith("Prob=")]
+    return "|".join([*others, f"Prob={probability:.3f}"])
+
+
+class _Parse(Protocol):
+    """Index of the line, and token, of each token of a block of lines without their ends."""
+
+    def __call__(self, block: Block, /) -> list[tuple[int, str]]: ...
+
+
+def _grouped(
+    pieces: Iterable[list[str]], name: str, boundaries: tuple[str, ...], parse: _Parse
+) -> Iterator[list[RawSentence]]:
+    """Cut at blank lines, which stay with the sentence before them; a boundary line stands alone."""
+    held: list[str] = []
+    number = 0
+    for piece in pieces:
+        block: list[RawSentence] = []
+        for line in piece:
+            number += 1
+            is_boundary = line.startswith(boundaries)
+            if is_boundary and held:
+                block.append(_sentence(held, number - len(held), parse))
+                held = []
+            held.append(line)
+            if is_boundary or _is_blank(line):
+                is_empty = len(held) == 1
+                first = number - len(held) + 1
+                block.append(RawSentence(first, held, [], []) if is_empty else _sentence(held, first, parse))
+                held = []
+            elif len(held) > MAX_TOKENS:
+                raise _too_long(name, number - len(held) + 1)
+        yield block
+    if held:
+        yield [_sentence(held, number - len(held) + 1, parse)]
+
+
+def _sentence(lines: list[str], first_line: int, parse: _Parse) -> RawSentence:
+    content = "".join(lines)
+    bodies = content.split("\n") if "\r" not in content else [_cut_end(line)[0] for line in lines]
+    while _is_blank(bodies[-1]):
+        bodies.pop()
+    rows = parse(Block(first_line, bodies))
+    return RawSentence(first_line, lines, [index for index, _ in rows], [token for _, token in rows])
+
+
+def _is_blank(line: str) -> bool:
+    return not line or line.isspace()
+
+
+def _cut_end(line: str) -> tuple[str, str]:
+    if line[-2:] == "\r\n":
+        return line[:-2], "\r\n"
+    return (line[:-1], "\n") if line[-1:] == "\n" else (line, "")
+
+
+def _too_long(name: str, line: int) -> InputError:
+    return InputError(
+        f"{name}:{line}: expected sentences, got one of more than {MAX_TOKENS:,} tokens. In CoNLL-U and column files a "
+        "blank line ends a sentence, in text each line is one."
+    )

@@ -1,0 +1,115 @@
+"""A text in pieces of whole lines: a file of any size, or a pipe, in constant memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from vcrf.data.text import check_nul, compression_of, compression_suffix, damaged, decode, unreadable
+from vcrf.errors import InputError
+
+_CHUNK = 1 << 20
+_LONGEST_LINE = 1 << 24
+# Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
+_lines_of = re.compile(r"[^\n]*\n|[^\n]+").findall
+
+
+def stream_name(source: str | os.PathLike[str]) -> str:
+    """Return the name that messages use for a source."""
+    return "<stdin>" if os.fspath(source) == "-" else os.fspath(source)
+
+
+def stream_lines(source: str | os.PathLike[str]) -> Iterator[list[str]]:
+    r"""Read a text as it comes, in lists of whole lines.
+
+    Parameters
+    ----------
+    source : str or path
+        A file (plain, .gz, .bz2, .xz), or `-` for standard input.
+
+    Yields
+    ------
+    list of str
+        Lines as they are in the file: with `\n` or `\r\n` at the end (the last may have none), a byte order mark on
+        the first. The whole lines that a pipe has so far come at once, without waiting for more.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is broken, is not UTF-8, contains a NUL character or a line above 16 MB.
+    """
+    name = stream_name(source)
+    n_lines, rest = 0, bytearray()
+    for chunk in _chunks(source, name):
+        end = chunk.rfind(b"\n") + 1
+        rest += chunk[:end] if end else chunk
+        if end:
+            lines = _decoded_lines(bytes(rest), name, n_lines + 1)
+            n_lines, rest = n_lines + len(lines), bytearray(chunk[end:])
+            yield lines
+        if len(rest) > _LONGEST_LINE:
+            raise InputError(
+                f"{name}:{n_lines + 1}: expected lines of text, got more than {_LONGEST_LINE >> 20} MB without the end "
+                "of a line. Check that this is the right file; write one token, or one sentence, a line."
+            )
+    if rest:
+        yield _decoded_lines(bytes(rest), name, n_lines + 1)
+
+
+def _decoded_lines(data: bytes, name: str, first_line: int) -> list[str]:
+    content = decode(data, name, first_line)
+    check_nul(content, name, first_line)
+    return cast(list[str], _lines_of(content))
+
+
+def _chunks(source: str | os.PathLike[str], name: str) -> Iterator[bytes]:
+    """Decompressed bytes, as many as are there."""
+    suffix = ""
+    with ExitStack() as stack:
+        try:
+            raw = stack.enter_context(_open(source))
+            # One look at what is there: a pipe is not waited for.
+            suffix = compression_suffix(name) or compression_of(raw.peek(10))
+            stream = _decompressing(raw, suffix)
+            # read1 does not wait for a pipe to fill the chunk; decompressors would give small pieces by it.
+            read = stream.read if suffix else stream.read1
+            while chunk := read(_CHUNK):
+                yield chunk
+        except Exception as error:  # each library of compression has its own set
+            if suffix:
+                raise damaged(name, suffix, error) from error
+            if isinstance(error, OSError):
+                raise unreadable(name, error) from error
+            raise
+
+
+def _open(source: str | os.PathLike[str]) -> nullcontext[io.BufferedReader] | io.BufferedReader:
+    if os.fspath(source) != "-":
+        return Path(source).open("rb")
+    raw = sys.stdin.buffer
+    if not hasattr(raw, "peek"):  # a test's stand-in for standard input
+        raw = io.BufferedReader(cast(io.RawIOBase, raw))
+    return nullcontext(cast(io.BufferedReader, raw))
+
+
+def _decompressing(raw: BinaryIO, suffix: str) -> io.BufferedReader:
+    # Imported late: most files need none of the three.
+    if suffix == ".gz":
+        import gzip
+
+        return cast(io.BufferedReader, gzip.GzipFile(fileobj=raw))
+    if suffix == ".bz2":
+        import bz2
+
+        return cast(io.BufferedReader, bz2.BZ2File(raw))
+    if suffix == ".xz":
+        import lzma
+
+        return cast(io.BufferedReader, lzma.LZMAFile(raw))
+    return cast(io.BufferedReader, raw)

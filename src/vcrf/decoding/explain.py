@@ -1,0 +1,177 @@
+"""Why a token has its label: the features that decide between the best sequence and the best one without it.
+
+For token t let y be the best sequence and y' the best of those with another label at t; the label of y' at t is
+the runner-up. Every feature (attribute at a position x tag pattern) that occurs in one of them and not in the other
+contributes its weight, with a minus if it is in y':
+
+    score(y) - score(y') = sum of the contributions
+
+y' may differ from y at other tokens too: their features are listed with their positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.families.text import Text
+from vcrf.inputs import read_text
+from vcrf.lattice import DenseLattice
+from vcrf.model import Label, Model
+from vcrf.prediction import Tagger
+from vcrf.types import Bools, Floats, Ints
+
+
+class Contribution(NamedTuple):
+    """What one feature adds to the difference of scores.
+
+    Parameters
+    ----------
+    family, attribute : str
+    position : int
+        Token where the attribute is, and where the tag pattern ends.
+    labels : tuple of labels
+        The tag pattern, the oldest label first.
+    value : float
+        Weight times the attribute's value; negative if the feature speaks for the runner-up.
+    """
+
+    family: str
+    attribute: str
+    position: int
+    labels: tuple[Label, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class TokenExplanation:
+    """Why a token has its label.
+
+    Attributes
+    ----------
+    label, probability : of the best sequence at this token, and its posterior there
+    runner_up, runner_up_probability : label of the best sequence that differs here; None if only one label is possible
+    runner_up_sequence : that sequence
+    difference : score of the best sequence less that of the other one; never negative
+    contributions : the largest first; they sum to the difference
+    """
+
+    token: object
+    label: Label
+    probability: float
+    runner_up: Label | None
+    runner_up_probability: float
+    runner_up_sequence: list[Label]
+    difference: float
+    contributions: list[Contribution]
+
+    def by_family(self) -> dict[str, float]:
+        """Sum of the contributions of each family, the largest first."""
+        families: dict[str, list[float]] = {}
+        for contribution in self.contributions:
+            families.setdefault(contribution.family, []).append(contribution.value)
+        sums = {family: math.fsum(values) for family, values in families.items()}
+        return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))
+
+
+def explain(tagger: Tagger, sentence: Sequence[object]) -> list[TokenExplanation]:
+    """Explain the label of every token of a sentence. The time grows with the square of its length.
+
+    Parameters
+    ----------
+    tagger : a fitted estimator, or what `load_tagger` reads
+        Its constraints hold for both sequences.
+    sentence : sequence of tokens, of the kind the model was trained on
+
+    Returns
+    -------
+    list of TokenExplanation
+        One a token; none for an empty sentence.
+    """
+    if not len(sentence):
+        return []
+    lattice = tagger.lattice(sentence)
+    best, _ = lattice.viterbi()
+    features = _Features(tagger.model_, read_text([sentence]))
+    marginals = lattice.label_marginals()
+    return [_explain_token(t, sentence[t], features, lattice, best, marginals[t]) for t in range(len(sentence))]
+
+
+def _explain_token(
+    t: int, token: object, features: _Features, lattice: DenseLattice, best: Ints, marginals: Floats
+) -> TokenExplanation:
+    names, label = features.model.labels, best[t]
+    if not np.any(np.delete(marginals, label) > 0.0):
+        return TokenExplanation(token, names[label], 1.0, None, 0.0, [], 0.0, [])
+    other = _best_without(lattice, t, label)
+    found = features.contributions(best, other)
+    return TokenExplanation(
+        token=token,
+        label=names[label],
+        probability=float(marginals[label]),
+        runner_up=names[other[t]],
+        runner_up_probability=float(marginals[other[t]]),
+        runner_up_sequence=[names[b] for b in other],
+        # Not the lattice's scores: their rounding is not that of the contributions.
+        difference=math.fsum(contribution.value for contribution in found),
+        contributions=found,
+    )
+
+
+def _best_without(lattice: DenseLattice, t: int, label: int) -> Ints:
+    """Best sequence whose label at t is another one."""
+    allowed = np.ones((lattice.n_positions, lattice.n_labels), bool)
+    allowed[t, label] = False
+    return lattice.allow(allowed).viterbi()[0]
+
+
+class _Features:
+    """Features of one sentence: at each position the attributes that have weights."""
+
+    def __init__(self, model: Model, text: Text) -> None:
+        self.model = model
+        self.at: list[list[tuple[int, float]]] = [[] for _ in range(text.n_tokens)]
+        for position, row, value in model.occurrences(text):
+            self.at[position].append((row, value))
+
+    def contributions(self, best: Ints, other: Ints) -> list[Contribution]:
+        """Features in one of two sequences and not in the other, the largest first."""
+        found = []
+        for t in self._touched(best != other):
+            ours, theirs = self._occurring(best, t), self._occurring(other, t)
+            for sign, mine, yours in ((1.0, ours, theirs), (-1.0, theirs, ours)):
+                found += [self._contribution(t, *key, sign * mine[key]) for key in mine.keys() - yours.keys()]
+        return sorted(found, key=lambda c: (-abs(c.value), c))
+
+    def _touched(self, differs: Bools) -> list[int]:
+        """Positions where a tag pattern can end that has a label that differs."""
+        n = len(differs)
+        return sorted({t + k for t in np.flatnonzero(differs).tolist() for k in range(self.model.order) if t + k < n})
+
+    def _occurring(self, labels: Ints, t: int) -> dict[tuple[int, int], float]:
+        """(row, entry) and score of the features whose tag pattern ends at t in a sequence."""
+        model = self.model
+        codes = _codes(labels, t, model.order, model.n_labels)
+        return {
+            (row, j): value * float(model.weights[j])
+            for row, value in self.at[t]
+            for j in range(model.ptr[row], model.ptr[row + 1])
+            if codes.get(int(model.lengths[j])) == model.codes[j]
+        }
+
+    def _contribution(self, t: int, row: int, j: int, value: float) -> Contribution:
+        feature = self.model.feature(row, j)
+        return Contribution(feature.family, feature.attribute, t, feature.labels, value)
+
+
+def _codes(labels: Ints, t: int, order: int, n_labels: int) -> dict[int, int]:
+    """Code of the tag pattern of each length that ends at t."""
+    codes, code = {}, 0
+    for k in range(1, min(order, t + 1) + 1):
+        code += int(labels[t - k + 1]) * n_labels ** (k - 1)
+        codes[k] = code
+    return codes

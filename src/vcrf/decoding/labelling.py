@@ -1,0 +1,87 @@
+"""Label a stream of sentences, block by block: the memory used does not grow with the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from vcrf.data.raw import OutputFormat, RawFile, RawSentence
+from vcrf.data.writers import Tagging, choose_writer
+from vcrf.errors import InputError
+from vcrf.families import NamedFeature
+from vcrf.model import Label, Model
+
+_BOM = "\ufeff"
+
+
+class Tags(Protocol):
+    """What tags: an estimator that is fitted, or a `ModelTagger`."""
+
+    def predict(self, X: Sequence[Sequence[str]]) -> list[list[Label]]: ...
+    def predict_marginals(self, X: Sequence[Sequence[str]]) -> list[list[dict[Label, float]]]: ...
+    def predict_kbest(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[list[Label], float]]]: ...
+
+
+class Wanted(NamedTuple):
+    """What to write of each sentence.
+
+    Parameters
+    ----------
+    output_format : "conllu", "tsv", "json" or None
+        None is the input's own format, CoNLL-U for plain text.
+    marginals : bool
+        The posterior of each chosen label too.
+    n_best : int
+        The k best sequences with their probabilities; 0 is the best one alone.
+    """
+
+    output_format: OutputFormat | None = None
+    marginals: bool = False
+    n_best: int = 0
+
+
+def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
+    """Text with labels, for each block of a file; see `open_raw` and `vcrf.data.writers`."""
+    write, is_in_place = choose_writer(file, wanted.output_format)
+    if is_in_place and file.has_bom:
+        yield _BOM
+    for block in file.blocks:
+        sentences = [sentence for sentence in block if sentence.tokens]
+        taggings = iter(_taggings(tagger, sentences, wanted))
+        yield "".join([write(sentence, next(taggings) if sentence.tokens else []) for sentence in block])
+
+
+def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: Wanted) -> list[list[Tagging]]:
+    X = [sentence.tokens for sentence in sentences]
+    if wanted.n_best:
+        found = [[Tagging(_texts(y), None, p) for y, p in best] for best in tagger.predict_kbest(X, wanted.n_best)]
+    else:
+        found = [[Tagging(_texts(labels))] for labels in tagger.predict(X)]
+    if wanted.marginals:
+        posteriors = tagger.predict_marginals(X)
+        found = [[_with_posterior(y, rows) for y in best] for best, rows in zip(found, posteriors, strict=True)]
+    return found
+
+
+def _with_posterior(tagging: Tagging, posterior: list[dict[Label, float]]) -> Tagging:
+    by_text = [{str(label): probability for label, probability in row.items()} for row in posterior]
+    return tagging._replace(probabilities=[row[y] for row, y in zip(by_text, tagging.labels, strict=True)])
+
+
+def _texts(labels: list[Label]) -> list[str]:
+    return [label if isinstance(label, str) else str(label) for label in labels]
+
+
+def check_labels_text(model: Model) -> None:
+    """Refuse a model that does not read words, or whose labels would break a file of lines and fields."""
+    if any(isinstance(source, NamedFeature) for source in model.sources):
+        raise InputError(
+            "The model was trained on feature dicts, attribute lists or numbers: expected one trained on words. "
+            "Label with the library (`vcrf.load`), or train on text."
+        )
+    for label in model.labels:
+        if isinstance(label, str) and (not label or any(mark in label for mark in "\t\n\r\0")):
+            raise InputError(
+                f"The label {label!r} cannot be written into a field: it is empty or has a tab or line end in it. "
+                "Use the library, or train with other labels."
+            )

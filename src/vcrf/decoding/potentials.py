@@ -1,0 +1,153 @@
+"""Scores of all label sequences of a text under a model, and what follows from them: best sequences, probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vcrf.errors import BudgetError
+from vcrf.lattice import DenseLattice
+from vcrf.types import Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.decode import ArcTables, PatternScores
+
+# A gigabyte of arcs in one lattice.
+MAX_LATTICE = 1 << 27
+
+Number = TypeVar("Number", np.float64, np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials:
+    """Scores of all sentences of a text under a model.
+
+    Attributes
+    ----------
+    sent_ptr : (n_sentences + 1,) int64
+    node : (n_tokens, n_labels) float64, scores of single labels; -inf where a label is forbidden
+    tables : pattern length k >= 2 -> (n_labels**k,) float64, scores of plain tag patterns by code
+    local : patterns of length 2 or more that fire at one token only, CSR over tokens
+    order : longest pattern with a weight, at least 1
+    """
+
+    sent_ptr: Ints
+    node: Floats
+    tables: dict[int, Floats]
+    local: PatternScores
+    order: int
+
+    def __len__(self) -> int:
+        return len(self.sent_ptr) - 1
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return int(self.node.shape[1])
+
+    def decode(self) -> list[UInts32]:
+        """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
+        if self.order == 1:
+            flat = self.node.argmax(axis=1).astype(np.uint32)
+        else:
+            from vcrf.kernels import decode
+
+            flat = np.empty(len(self.node), np.uint32)
+            if len(flat):
+                decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
+        return self._by_sentence(flat)
+
+    def lattice(self, i: int) -> DenseLattice:
+        """All label sequences of sentence i.
+
+        Raises
+        ------
+        BudgetError
+            When the sentence is too long for a table of all arcs.
+        """
+        from vcrf.kernels import posterior
+
+        first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
+        if int(last - first) * self.n_labels**self.order > MAX_LATTICE:
+            raise BudgetError(
+                f"A sentence of {last - first:,} tokens with {self.n_labels} labels and tag patterns of length "
+                f"{self.order} has more than {MAX_LATTICE:,} arcs. Split the sentence, or ask for less: labels and "
+                "marginals need no table of arcs."
+            )
+        arcs = np.zeros((last - first, self.n_labels**self.order))
+        posterior.dense_arcs(first, self.order, self.node, self._arc_tables, self.local, arcs)
+        shape = (last - first, self.n_labels ** (self.order - 1), self.n_labels)
+        return DenseLattice(arcs.reshape(shape), self.n_labels, self.order)
+
+    def label_marginals(self) -> list[Floats]:
+        """Posterior of every label, one array (n_positions, n_labels) a sentence."""
+        marginals = np.empty(self.node.shape)
+        self._posterior(marginals)
+        return self._by_sentence(marginals)
+
+    def log_partitions(self) -> Floats:
+        """Log of the sum over label sequences of exp(score), (n_sentences,); -inf where all are forbidden."""
+        return self._posterior(np.empty((0, self.n_labels)))
+
+    def take(self, sentences: Ints) -> Potentials:
+        """The potentials of some sentences, in any order and as often as asked for."""
+        from vcrf.kernels.decode import PatternScores
+
+        ptr, tokens = _rows(self.sent_ptr, sentences)
+        local_ptr, entries = _rows(self.local.ptr, tokens)
+        local = PatternScores(local_ptr, self.local.size[entries], self.local.code[entries], self.local.score[entries])
+        return Potentials(ptr, self.node[tokens], self.tables, local, self.order)
+
+    # ---- internal ----
+
+    def _posterior(self, marginals: Floats) -> Floats:
+        """Log partitions; the marginals are written unless they have no rows."""
+        if self.order == 1:
+            return self._independent(marginals)
+        log_z = np.zeros(len(self))
+        if len(self.node):
+            from vcrf.kernels import posterior
+
+            tables = self._arc_tables
+            posterior.label_marginals(self.sent_ptr, self.order, self.node, tables, self.local, log_z, marginals)
+        return log_z
+
+    def _independent(self, marginals: Floats) -> Floats:
+        """The same at order 1, where tokens are independent."""
+        peak = self.node.max(axis=1, initial=-np.inf)
+        weights = np.exp(self.node - np.where(peak > -np.inf, peak, 0.0)[:, None])
+        total = weights.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a token where everything is forbidden
+            if len(marginals):
+                np.divide(weights, total[:, None], out=marginals)
+            log_total = peak + np.log(total)
+        log_z = np.zeros(len(self))
+        np.add.at(log_z, np.repeat(np.arange(len(self)), np.diff(self.sent_ptr)), log_total)
+        return log_z
+
+    def _by_sentence(self, flat: NDArray[Number]) -> list[NDArray[Number]]:
+        return np.split(flat, self.sent_ptr[1:-1]) if len(self) else []
+
+    @cached_property
+    def _arc_tables(self) -> ArcTables:
+        from vcrf.kernels.decode import ArcTables
+
+        n_labels = self.n_labels
+        depths = [np.zeros(n_labels)]
+        for k in range(2, self.order + 1):
+            # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
+            depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
+        offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
+        full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
+        return ArcTables(offsets, np.concatenate(depths), full)
+
+
+def _rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Pointers of the chosen rows of a CSR array, and where their entries are."""
+    counts = np.diff(ptr)[rows]
+    new = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return new, np.repeat(ptr[rows] - new[:-1], counts) + np.arange(new[-1])

@@ -1,0 +1,130 @@
+"""Development sets: sentences beside the training data, labelled again and again while the weights change.
+
+The text is read once. After that the error under any weights of the problem takes one pass over its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from vcrf.decoding.constraints import AllowedMoves
+from vcrf.decoding.patterns import Firing, PatternWeights
+from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.restrict import restrict
+from vcrf.families import Text
+from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
+from vcrf.penalties import BoundPenalty
+from vcrf.problem import Problem
+from vcrf.solvers.result import IterationRecord
+from vcrf.types import Floats, Ints, UInts32
+
+
+class DevelopmentSet:
+    """A text and its labels, for one problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    text : Text
+    labels : lists of labels; one that training has not seen counts as wrong
+    classes : the labels of the problem by number
+    moves : constraints on the labels, if any
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        text: Text,
+        labels: Sequence[Sequence[Label]],
+        classes: Sequence[Label],
+        moves: AllowedMoves | None = None,
+    ) -> None:
+        self.problem, self.sent_ptr = problem, text.sent_ptr
+        self.moves = None if moves is None or moves.is_free else moves
+        number = {label: i for i, label in enumerate(classes)}
+        self.y = np.array([number.get(label, -1) for label in chain.from_iterable(labels)], np.int64)
+        found = list(self._read(text))
+        # An attribute is a column and the source that reads it.
+        self.attributes = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for _, ids, _ in found)]))
+        self.firings = [
+            Firing(positions, np.searchsorted(self.attributes, ids).astype(np.uint32), values)
+            for positions, ids, values in found
+        ]
+
+    def error(self, penalty: BoundPenalty, features: Ints, w: Floats) -> float:
+        """Share of tokens with a wrong label under the weights."""
+        scores = self.potentials(penalty, features, w)
+        if self.moves is not None:
+            scores = restrict(scores, self.moves)
+        return float(np.mean(np.concatenate(scores.decode()) != self.y))
+
+    def potentials(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Potentials:
+        """Scores of the text, those of the model that `build_model` would give."""
+        entries = split_features(self.problem, penalty, features, w)
+        ids = entries.sources * len(self.problem.columns) + entries.columns
+        rows = np.searchsorted(self.attributes, ids)
+        kept = np.flatnonzero(np.append(self.attributes, -1)[rows] == ids)
+        counts = np.bincount(rows[kept], minlength=len(self.attributes))
+        lengths = entries.lengths[kept]
+        patterns = PatternWeights(
+            n_labels=self.problem.n_labels,
+            ptr=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+            lengths=lengths,
+            codes=entries.codes[kept],
+            weights=entries.weights[kept],
+            is_plain=plain_patterns(self.problem.sources, entries.sources[kept], lengths),
+        )
+        return patterns.score(self.sent_ptr, self.firings)
+
+    def _read(self, text: Text) -> Iterator[tuple[UInts32, Ints, Floats]]:
+        """Positions, attributes and values that fire, for each source; unseen attributes are left out."""
+        problem = self.problem
+        n_columns = len(problem.columns)
+        for s, source in enumerate(problem.sources):
+            has_source = np.array([s in sources for sources in problem.columns.class_sources], bool)
+            columns = np.flatnonzero(has_source[problem.columns.classes]) if len(has_source) else np.zeros(0, np.int64)
+            lookup = Lookup.build(keys_of_columns(problem, s, columns), np.arange(len(columns)))
+            read = source.read(text)
+            rows = lookup.find(read.keys)
+            kept = np.flatnonzero(rows < len(columns))
+            values = np.zeros(0) if read.values is None else read.values[kept]
+            yield read.positions[kept], (s * n_columns + columns[rows[kept]]).astype(np.int64), values
+
+
+class DevelopmentWatch:
+    """Looks at the error on a development set after each round, and remembers the best weights (see `Watch`).
+
+    Parameters
+    ----------
+    development : DevelopmentSet
+    penalty : BoundPenalty
+    patience : rounds without a smaller error before it is enough; None only records the errors
+    """
+
+    def __init__(self, development: DevelopmentSet, penalty: BoundPenalty, patience: int | None) -> None:
+        self.development, self.penalty, self.patience = development, penalty, patience
+        self.error, self.n_rounds = np.inf, 0
+        self.weights: tuple[Ints, Floats] | None = None
+
+    def look(self, record: IterationRecord, features: Ints, w: Floats) -> IterationRecord:
+        nonzero = np.flatnonzero(w)
+        features, w = features[nonzero], w[nonzero]
+        error = self.development.error(self.penalty, features, w)
+        self.n_rounds = 0 if error < self.error else self.n_rounds + 1
+        # Of equal errors the later one: it is closer to the optimum.
+        if error <= self.error and self.patience is not None:
+            self.weights = features, w
+        self.error = min(self.error, error)
+        return replace(record, dev_error=error)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.patience is not None and self.n_rounds >= self.patience
+
+    @property
+    def preferred(self) -> tuple[Ints, Floats] | None:
+        return self.weights

@@ -1,0 +1,163 @@
+"""What users pass as X and y: checks, and the way from lists to texts and label numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
+from vcrf.families.explicit import AttributeText
+from vcrf.model import Label
+from vcrf.types import Floats, UInts32
+
+# Tagging works on blocks of this many tokens: scores stay in the cache, memory does not grow with the text.
+TOKENS_PER_BLOCK = 1 << 15
+
+
+def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
+    """Check that X is a collection of sequences, and list it."""
+    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+        raise InputError(f"X must be a list of sentences, got {type(X).__name__}. Pass [sentence] for one.")
+    sentences = [x if hasattr(x, "__len__") else _listed(x, i) for i, x in enumerate(X)]
+    for i, sentence in enumerate(sentences):
+        if isinstance(sentence, (str, bytes, Mapping)):
+            raise InputError(
+                f"Sentence {i} of X is a {type(sentence).__name__}: expected a list of tokens. "
+                "Split text into tokens first, for one sentence pass [sentence]."
+            )
+    return sentences
+
+
+def _listed(sentence: Any, index: int) -> list[Any]:
+    if not isinstance(sentence, Iterable):
+        raise InputError(f"Sentence {index} of X is a {type(sentence).__name__}: expected a list of tokens.")
+    return list(sentence)
+
+
+def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> None:
+    """Raise InputError unless there is one list of labels a sentence and one label a token."""
+    if len(X) != len(y):
+        raise InputError(f"X and y differ in length: got {len(X)} sentences and {len(y)} lists of labels.")
+    for i, (sentence, labels) in enumerate(zip(X, y, strict=True)):
+        if len(sentence) != len(labels):
+            raise InputError(
+                f"Sentence {i}: expected one label a token, got {len(sentence)} tokens and "
+                f"{len(labels)} labels. "
+                "Correct this sentence or leave it out."
+            )
+
+
+def training_sentences(
+    X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None
+) -> tuple[list[Sequence[Any]], list[list[Label]], Floats | None]:
+    """Sentences, labels and weights (of sum 1) to train on: neither empty nor of weight 0.
+
+    Raises
+    ------
+    InputError
+        When there is nothing to train on, the shapes differ, or a label is neither str nor int.
+    """
+    sentences, labels = as_sentences(X), listed_labels(y)
+    check_lengths(sentences, labels)
+    _check_labels(labels)
+    n = len(sentences)
+    weights = np.ones(n) if sample_weight is None else _checked_weights(sample_weight, n)
+    kept = [i for i, sentence in enumerate(sentences) if len(sentence) and weights[i] > 0.0]
+    if not kept:
+        raise InputError(
+            f"Training needs at least one sentence with a token: got {len(sentences)} sentences, all of them "
+            "empty or of weight 0. Check what was read into X."
+        )
+    normalised = None if sample_weight is None else weights[kept] / weights[kept].sum()
+    return [sentences[i] for i in kept], [labels[i] for i in kept], normalised
+
+
+def listed_labels(y: Iterable[Any]) -> list[list[Label]]:
+    """Check that y is a collection of sequences, and list it."""
+    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        raise InputError(f"y must be a list of lists of labels, got {type(y).__name__}.")
+    listed = []
+    for i, labels in enumerate(y):
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise InputError(f"y[{i}] must be a list of labels, one a token, got {labels!r}.")
+        listed.append(labels.tolist() if isinstance(labels, np.ndarray) else list(labels))
+    return listed
+
+
+def _check_labels(y: list[list[Label]]) -> None:
+    """Refuse labels that are neither str nor int, naming the first."""
+    for i, labels in enumerate(y):
+        for t, label in enumerate(labels):
+            if not isinstance(label, (str, Integral)):
+                raise InputError(
+                    f"Sentence {i}, token {t}: a label must be a str or an int, got {type(label).__name__}: "
+                    f"{label!r}. Give every token a label or leave the sentence out."
+                )
+
+
+def _checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (n_sentences,) or not np.all((weights >= 0.0) & (weights < np.inf)):
+        raise InputError(
+            f"sample_weight needs {n_sentences} finite numbers that are not negative, one a sentence: got "
+            f"shape {weights.shape}, from {weights.min(initial=np.inf)} to {weights.max(initial=-np.inf)}."
+        )
+    return weights
+
+
+def sorted_classes(y: list[list[Label]]) -> list[Label]:
+    """Return the distinct labels, sorted."""
+    classes = list(dict.fromkeys(chain.from_iterable(y)))
+    if len({isinstance(label, str) for label in classes}) > 1:
+        raise InputError("Labels must be all str or all int: got both. Convert them to str.")
+    return sorted(classes)
+
+
+def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
+    """Flat label numbers, (n_tokens,)."""
+    number = {label: i for i, label in enumerate(classes)}
+    return np.array([number[label] for label in chain.from_iterable(y)], np.uint32)
+
+
+def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:
+    """Intern tokens, or flatten given attributes; None looks at the first token."""
+    if is_attributes is None:
+        first = next((sentence[0] for sentence in sentences if len(sentence)), "")
+        is_attributes = not isinstance(first, str)
+    return read_attributes(sentences) if is_attributes else intern_sentences(sentences)
+
+
+def check_readable(text: Text, families: Sequence[Family]) -> None:
+    """Raise InputError when a family reads words, or given attributes, and the text has none."""
+    sources = chain.from_iterable(family.sources for family in families)
+    for source in sources:
+        if isinstance(text, AttributeText) and isinstance(source, Template):
+            if any(reading != "boundary" for _, reading in source.parts):
+                raise InputError(
+                    f"The feature {source.name!r} is read off tokens: expected tokens as str, got dicts of "
+                    "features or attributes. Pass lists of str."
+                )
+        elif not isinstance(text, AttributeText) and isinstance(source, NamedFeature):
+            raise InputError(
+                f"The feature {source.name!r} is given by the user: expected tokens as dicts of features or "
+                "lists of attributes, got str. Pass X of the kind that the families read."
+            )
+
+
+def blocks_of(sentences: list[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+    """Cut the sentences into blocks of TOKENS_PER_BLOCK tokens, or a little more."""
+    block: list[Sequence[Any]] = []
+    n_tokens = 0
+    for sentence in sentences:
+        block.append(sentence)
+        n_tokens += len(sentence)
+        if n_tokens >= TOKENS_PER_BLOCK:
+            yield block
+            block, n_tokens = [], 0
+    if block:
+        yield block

@@ -1,0 +1,36 @@
+"""How good a tagger is: errors with intervals, comparison of two taggers, entities.
+
+All functions take `y_true` and `y_pred`, lists of lists of labels.
+"""
+
+from vcrf.metrics.comparison import Comparison, compare
+from vcrf.metrics.entities import Entity, EntityScore, EntityScores, entities, entity_f1_interval, entity_scores
+from vcrf.metrics.errors import (
+    Confusion,
+    ErrorRate,
+    Evaluation,
+    confusions,
+    evaluate,
+    sentence_error,
+    token_error,
+    unknown_word_error,
+)
+
+__all__ = [
+    "Comparison",
+    "Confusion",
+    "Entity",
+    "EntityScore",
+    "EntityScores",
+    "ErrorRate",
+    "Evaluation",
+    "compare",
+    "confusions",
+    "entities",
+    "entity_f1_interval",
+    "entity_scores",
+    "evaluate",
+    "sentence_error",
+    "token_error",
+    "unknown_word_error",
+]

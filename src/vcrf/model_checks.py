@@ -1,0 +1,87 @@
+"""Whether the parts of a model fit each other: after these checks no input can lead tagging astray."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.families.explicit import NamedFeature
+from vcrf.model import Model
+from vcrf.problem import MAX_ARCS
+from vcrf.types import Ints, UInts64
+
+# With one label any order fits the budget of arcs; no sentence needs more than this.
+_MAX_ORDER = 1000
+
+
+def check_model(model: Model) -> None:
+    """Raise InputError, saying what is wrong, unless the parts of a model fit each other."""
+    if model.n_labels == 0:
+        raise InputError("there are no labels")
+    _check_sizes(model)
+    _check_family_table(model)
+    _check_patterns(model)
+    _check_keys(model)
+
+
+def _check_sizes(model: Model) -> None:
+    n_rows, n_entries = len(model.keys), len(model.weights)
+    _check_pointers(model.source_ptr, len(model.sources), n_rows, "source_ptr")
+    _check_pointers(model.ptr, n_rows, n_entries, "ptr")
+    for name, found, expected in (
+        ("names", len(model.names), n_rows),
+        ("lengths", len(model.lengths), n_entries),
+        ("codes", len(model.codes), n_entries),
+        ("family_of", len(model.family_of), len(model.sources)),
+    ):
+        if found != expected:
+            raise InputError(f"{name} has {found} elements, expected {expected}")
+
+
+def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
+    if len(ptr) != n + 1 or ptr[0] != 0 or ptr[-1] != end or np.any(ptr[1:] < ptr[:-1]):
+        raise InputError(f"{name} must have {n + 1} elements that rise from 0 to {end}")
+
+
+def _check_family_table(model: Model) -> None:
+    table, n = model.family_of, len(model.families)
+    order = table.shape[1] - 1
+    if not 0 <= order <= _MAX_ORDER or model.n_labels**order > MAX_ARCS:
+        raise InputError(
+            f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_ARCS:,} arcs"
+        )
+    if np.any(table < -1) or np.any(table >= n):
+        raise InputError(f"family_of must hold numbers of the {n} families, or -1")
+    tags = np.array([min(family.tags, _MAX_ORDER + 1) for family in model.families], np.int64)
+    sources, lengths = np.nonzero(table >= 0)
+    if np.any(tags[table[sources, lengths]] != lengths) or np.any(lengths == 0):
+        raise InputError("family_of has a family under another pattern length than its own")
+
+
+def _check_patterns(model: Model) -> None:
+    order = model.family_of.shape[1] - 1
+    if np.any(model.lengths < 1) or np.any(model.lengths > order):
+        raise InputError(f"pattern lengths must be 1..{order}")
+    limits = np.array([model.n_labels**k for k in range(order + 1)], np.int64)
+    if np.any(model.codes >= limits[model.lengths]):
+        raise InputError(f"a pattern code is too large for its length over {model.n_labels} labels")
+    sources = np.repeat(np.arange(len(model.sources)), np.diff(model.ptr[model.source_ptr]))
+    if np.any(model.family_of[sources, model.lengths] < 0):
+        raise InputError("a weight belongs to no family")
+    if not np.all(np.isfinite(model.weights)):
+        raise InputError("a weight is not finite")
+
+
+def _check_keys(model: Model) -> None:
+    """A key finds one row: none is 0 ("no attribute"), none occurs twice in a table of `Model`."""
+    if not np.all(model.keys):
+        raise InputError("an attribute has key 0")
+    named = [np.zeros(0, np.uint64)]
+    tables: list[UInts64] = []
+    for s, source in enumerate(model.sources):
+        keys = model.keys[model.source_ptr[s] : model.source_ptr[s + 1]]
+        (named if isinstance(source, NamedFeature) else tables).append(keys)
+    for keys in [*tables, np.concatenate(named)]:
+        ordered = np.sort(keys)
+        if np.any(ordered[1:] == ordered[:-1]):
+            raise InputError("two attributes of one source have the same key")

@@ -1,0 +1,300 @@
+"""The model file: one `.vcrf` file with the model, the facts of its training and the estimator's parameters.
+
+`tensor_file` has the container. The tables below say what of a `Model` goes where: arrays and strings into
+tensors, the rest as JSON into the document. Nothing is unpickled, no class is imported that is not listed here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vcrf import tensor_file
+from vcrf.errors import InputError
+from vcrf.facts import stored_result
+from vcrf.model import Label, Model
+from vcrf.model_checks import check_model
+from vcrf.model_json import (
+    dump_family_facts,
+    dump_params,
+    dump_scalar,
+    dump_sources,
+    dump_training_facts,
+    load_family_facts,
+    load_params,
+    load_scalar,
+    load_sources,
+    load_training_facts,
+)
+from vcrf.strings import StringList
+
+if TYPE_CHECKING:
+    from vcrf.estimators import SequenceEstimator
+    from vcrf.prediction import ModelTagger
+
+# Estimators that can be in a file, by the name they have there.
+ESTIMATORS = {"VCRF": "vcrf.estimators", "CRF": "vcrf.compat"}
+
+# Arrays of a Model: dtype and number of dimensions.
+ARRAYS: dict[str, tuple[type[np.generic], int]] = {
+    "family_of": (np.int64, 2),
+    "source_ptr": (np.int64, 1),
+    "keys": (np.uint64, 1),
+    "ptr": (np.int64, 1),
+    "lengths": (np.uint32, 1),
+    "codes": (np.uint32, 1),
+    "weights": (np.float64, 1),
+    "vocabulary": (np.uint64, 1),
+}
+# Strings are two tensors each, "names.bytes" and "names.offsets": the UTF-8 bytes, and where each string starts.
+STRINGS = ("names", "labels")
+# The rest goes into the document: how a field becomes JSON, and back.
+JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "sources": (dump_sources, load_sources),
+    "families": (dump_family_facts, load_family_facts),
+    "facts": (dump_training_facts, load_training_facts),
+}
+# A field with a default may be missing in a file that is older than the field.
+_OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
+
+_AGAIN = "Save the model again with `save`."
+_FITTED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
+
+
+# ------------------------------------------------------------------------------------ the interface
+
+
+def save(estimator: SequenceEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator; see `SequenceEstimator.save`."""
+    tensor_file.write(Path(path), to_bytes(estimator))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    VCRF or compat.CRF
+        It predicts exactly as the one that was saved. Parameters that were objects of the user have their default.
+        `result_` has no merged features. The arrays are views on the mapped file: do not write into the file
+        while they are in use (`save` does not: it moves a new file into place).
+
+    Raises
+    ------
+    InputError
+        When the file is not a model file, damaged, of a newer version, or inconsistent.
+    """
+    return from_buffer(tensor_file.map_file(Path(path)), os.fspath(path))
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read only the model: what tags, without an estimator and without scikit-learn."""
+    name = os.fspath(path)
+    contents = tensor_file.decode(tensor_file.map_file(Path(path)), name)
+    with _saying(f"{name}: the model file is not valid", _AGAIN):
+        return _model_of(contents)
+
+
+def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
+    """Read what tags as the estimator does, without scikit-learn: the model and the constraints."""
+    from vcrf.prediction import ModelTagger
+
+    name = os.fspath(path)
+    contents = tensor_file.decode(tensor_file.map_file(Path(path)), name)
+    with _saying(f"{name}: the model file is not valid", _AGAIN):
+        given = _field(contents.document, "parameters", dict).get("constraints")
+        constraints = load_params({"constraints": given}, {"constraints"})["constraints"]
+        return ModelTagger(_model_of(contents), constraints)
+
+
+def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the header only: estimator, parameters, families, sources and facts of training, as JSON values.
+
+    The tensors are neither read nor checked. Numbers that are not finite are the str "inf", "-inf" or "nan".
+    """
+    return tensor_file.read_document(tensor_file.map_file(Path(path)), os.fspath(path))
+
+
+def to_bytes(estimator: SequenceEstimator) -> bytes:
+    """Return the bytes of an estimator's file; the same for the same fit."""
+    model = estimator._model()
+    kind = type(estimator).__name__
+    if type(estimator) is not _estimator_class(kind):
+        raise InputError(
+            f"A {kind} of {type(estimator).__module__} cannot be saved: expected one of {', '.join(ESTIMATORS)}. "
+            "Save an estimator of vcrf itself, or pickle this one."
+        )
+    document = {
+        "estimator": kind,
+        "parameters": dump_params(estimator.get_params(deep=False)),
+        "fitted": _scalars(vars(estimator)),
+    }
+    content = tensor_file.encode(*_contents_of(model, document))
+    # What does not load must not take the place of a file that does.
+    with _saying(f"This {kind} cannot be saved, it would not load", "Correct its parameters or its model."):
+        _restore(tensor_file.decode(content, kind))
+    return content
+
+
+def from_buffer(buffer: tensor_file.Buffer, name: str) -> Any:
+    """Return the estimator of a file's bytes; `name` is for the messages."""
+    contents = tensor_file.decode(buffer, name)
+    with _saying(f"{name}: the model file is not valid", _AGAIN):
+        return _restore(contents)
+
+
+@contextmanager
+def _saying(what: str, advice: str) -> Iterator[None]:
+    """Complete errors about a file's contents by what they are about and what to do."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{what}: {str(error).rstrip('.')}. {advice}") from None
+    except RecursionError:
+        raise InputError(f"{what}: its header is nested too deeply. {advice}") from None
+
+
+# ------------------------------------------------------------------------------------ the model
+
+
+def _contents_of(model: Model, document: Mapping[str, Any]) -> tensor_file.Contents:
+    tensors: dict[str, Any] = {name: np.asarray(getattr(model, name), dtype) for name, (dtype, _) in ARRAYS.items()}
+    for name, strings in (("names", model.names), ("labels", _label_texts(model.labels))):
+        encoded = StringList.encode(strings)
+        tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
+    fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
+    int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
+    return tensor_file.Contents({**document, **fields, "int_labels": int_labels}, tensors)
+
+
+def _model_of(contents: tensor_file.Contents) -> Model:
+    document, tensors = contents
+    found: dict[str, Any] = {}
+    for name, (dtype, n_dims) in ARRAYS.items():
+        if not _is_left_out(name, name in tensors):
+            found[name] = _tensor(tensors, name, dtype, n_dims)
+    for name, (_, load_json) in JSON.items():
+        if not _is_left_out(name, name in document):
+            found[name] = load_json(document[name])
+    found["names"] = _strings(tensors, "names")
+    found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
+    model = Model(**found)
+    check_model(model)
+    return model
+
+
+def _is_left_out(name: str, is_there: bool) -> bool:
+    """Say whether a field is not in the file, which is right only for one with a default: it came later."""
+    if not is_there and name not in _OPTIONAL:
+        raise InputError(f"{name!r} is missing")
+    return not is_there
+
+
+def _tensor(tensors: Mapping[str, Any], name: str, dtype: type[np.generic], n_dims: int) -> Any:
+    if name not in tensors:
+        raise InputError(f"{name!r} is missing")
+    tensor = tensors[name]
+    if tensor.dtype != dtype or tensor.ndim != n_dims:
+        raise InputError(
+            f"tensor {name!r} has {tensor.ndim} dimensions of {tensor.dtype}, expected {n_dims} of {np.dtype(dtype)}"
+        )
+    return tensor
+
+
+def _strings(tensors: Mapping[str, Any], name: str) -> StringList:
+    strings = StringList(
+        _tensor(tensors, f"{name}.bytes", np.uint8, 1), _tensor(tensors, f"{name}.offsets", np.int64, 1)
+    )
+    strings.check(name)
+    return strings
+
+
+def _field(document: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = document.get(key)
+    if not isinstance(value, kind):
+        raise InputError(f"{key!r} is missing or no {kind.__name__}")
+    return value
+
+
+# ------------------------------------------------------------------------------------ labels
+
+
+def _label_texts(labels: list[Label]) -> list[str]:
+    """A label that is an int is written in decimals, a bool as True or False."""
+    try:
+        return [label if isinstance(label, str) else _int_text(label) for label in labels]
+    except ValueError:  # Python's limit on digits
+        raise InputError("A label that is an int of thousands of digits cannot be saved. Use shorter ones.") from None
+
+
+def _int_text(label: int) -> str:
+    return str(bool(label)) if isinstance(label, (bool, np.bool_)) else str(int(label))
+
+
+def _labels_of(texts: StringList, int_labels: list[Any]) -> list[Label]:
+    labels: list[Label] = list(texts)
+    for i in int_labels:
+        if type(i) is not int or not 0 <= i < len(labels):
+            raise InputError(f"int_labels must hold numbers of the {len(labels)} labels")
+        labels[i] = _int_of(texts[i])
+    if len(set(labels)) < len(labels):
+        raise InputError("a label occurs twice")
+    return labels
+
+
+def _int_of(text: str) -> int:
+    if text in ("True", "False"):
+        return text == "True"
+    if not re.fullmatch(r"-?[0-9]{1,4000}", text):
+        raise InputError(f"the label {text[:40]!r} is no int")
+    return int(text)
+
+
+# ------------------------------------------------------------------------------------ the estimator
+
+
+def _restore(contents: tensor_file.Contents) -> Any:
+    document = contents.document
+    kind = _field(document, "estimator", str)
+    if kind not in ESTIMATORS:
+        raise InputError(f"unknown estimator {kind[:40]!r}: expected one of {', '.join(ESTIMATORS)}")
+    model = _model_of(contents)
+    cls = _estimator_class(kind)
+    params = load_params(_field(document, "parameters", dict), set(cls._get_param_names()))
+    fitted = _checked_scalars(_field(document, "fitted", dict), cls)
+    estimator = cls(**params)
+    estimator.model_, estimator.classes_ = model, list(model.labels)
+    if model.facts is not None:
+        estimator.result_ = stored_result(model.facts)
+    vars(estimator).update(fitted)
+    return estimator
+
+
+def _estimator_class(kind: str) -> Any:
+    return getattr(import_module(ESTIMATORS[kind]), kind) if kind in ESTIMATORS else None
+
+
+def _scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Fitted attributes that are plain numbers or text: n_columns_, dev_score_ and the like."""
+    found = {key: dump_scalar(value) for key, value in attributes.items() if _FITTED.fullmatch(key)}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _checked_scalars(fitted: dict[str, Any], cls: type) -> dict[str, Any]:
+    for key in fitted:
+        if not _FITTED.fullmatch(key) or key in ("model_", "classes_", "result_"):
+            raise InputError(f"{key[:40]!r} is no fitted attribute that a file can hold")
+    # What a later vcrf computes from the model needs no value from the file.
+    return {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}

@@ -1,0 +1,250 @@
+"""Parts of a model as JSON values, and back: sources, families, facts, parameters.
+
+JSON has no infinity: a number that is not finite is written as the str "inf", "-inf" or "nan" where a number is
+expected, as {"number": "inf"} elsewhere. Whatever is read is checked; errors are InputError and name the field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.facts import TrainingFacts
+from vcrf.families.explicit import NamedFeature
+from vcrf.families.family import Family, Source
+from vcrf.families.templates import Template
+from vcrf.families.text import check_reading
+from vcrf.model import FamilyFacts
+from vcrf.solvers.result import IterationRecord, Status
+
+T = TypeVar("T")
+
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+# Positions are added to offsets in 64 bits: this is far from the limit, and from any sentence.
+_FARTHEST = 1 << 31
+
+
+# ------------------------------------------------------------------------------------ sources and families
+
+
+def dump_sources(sources: list[Source]) -> list[Any]:
+    """Templates as {"parts": [[offset, reading], ...], "pad": ...}, named features as {"feature": name}."""
+    return [_dump_source(source) for source in sources]
+
+
+def load_sources(value: Any) -> list[Source]:
+    """Inverse of `dump_sources`."""
+    return [_load_source(item) for item in _list(value, "sources")]
+
+
+def _dump_source(source: Source) -> Any:
+    if type(source) is Template:
+        return {"parts": [[int(offset), reading] for offset, reading in source.parts], "pad": bool(source.pad)}
+    if type(source) is NamedFeature:
+        return {"feature": source.name}
+    raise InputError(
+        f"A model that reads attributes with a {type(source).__name__} cannot be saved: expected Template or "
+        "NamedFeature. Give the attributes as feature dicts instead."
+    )
+
+
+def _load_source(value: Any) -> Source:
+    if isinstance(value, dict) and set(value) == {"feature"} and isinstance(value["feature"], str):
+        return NamedFeature(value["feature"])
+    if not isinstance(value, dict) or set(value) != {"parts", "pad"} or type(value["pad"]) is not bool:
+        raise InputError(f"a source is neither a template nor a named feature: {_short(value)}")
+    return Template(tuple(_load_part(part) for part in _list(value["parts"], "parts")), value["pad"])
+
+
+def _load_part(part: Any) -> tuple[int, str]:
+    if not isinstance(part, list) or [type(item) for item in part] != [int, str] or abs(part[0]) >= _FARTHEST:
+        raise InputError(f"a part of a template is not [offset, reading]: {_short(part)}")
+    check_reading(part[1])
+    return part[0], part[1]
+
+
+def _dump_family(family: Family) -> Any:
+    return {"name": family.name, "tags": int(family.tags), "sources": dump_sources(list(family.sources))}
+
+
+def _load_family(value: Any) -> Family:
+    if not isinstance(value, dict) or set(value) != {"name", "tags", "sources"}:
+        raise InputError(f"a family is not name, tags and sources: {_short(value)}")
+    if not isinstance(value["name"], str) or type(value["tags"]) is not int:
+        raise InputError(f"a family has no valid name and tags: {_short(value)}")
+    return Family(value["name"], tuple(load_sources(value["sources"])), value["tags"])
+
+
+# ------------------------------------------------------------------------------------ facts
+
+
+def dump_family_facts(families: list[FamilyFacts]) -> list[Any]:
+    """One object a family."""
+    return [_dump_record(facts) for facts in families]
+
+
+def load_family_facts(value: Any) -> list[FamilyFacts]:
+    """Inverse of `dump_family_facts`."""
+    return [_load_record(FamilyFacts, item) for item in _list(value, "families")]
+
+
+def dump_training_facts(facts: TrainingFacts | None) -> Any:
+    """One object, or null."""
+    if facts is None:
+        return None
+    return {
+        **_dump_record(facts),
+        "versions": dict(facts.versions),
+        "history": [_dump_record(record) for record in facts.history],
+    }
+
+
+def load_training_facts(value: Any) -> TrainingFacts | None:
+    """Inverse of `dump_training_facts`."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise InputError("facts is no object")
+    rest = dict(value)
+    versions, history = rest.pop("versions", {}), _list(rest.pop("history", []), "history")
+    if not isinstance(versions, dict) or not all(isinstance(text, str) for text in versions.values()):
+        raise InputError("versions are not text")
+    records = [_load_record(IterationRecord, record) for record in history]
+    facts = _load_record(TrainingFacts, rest, versions=versions, history=records)
+    if facts.status not in Status.__members__:
+        raise InputError(f"unknown status {_short(facts.status)}")
+    return facts
+
+
+def _dump_record(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass that are text or numbers."""
+    kinds: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": _dump_float}
+    return {
+        field.name: kinds[str(field.type)](getattr(record, field.name))
+        for field in fields(record)
+        if str(field.type) in kinds
+    }
+
+
+def _load_record(cls: type[T], value: Any, **given: Any) -> T:
+    """Inverse of `_dump_record`; fields with a default may be missing, `given` are the others."""
+    if not isinstance(value, dict):
+        raise InputError(f"expected an object with the fields of {cls.__name__}, got {_short(value)}")
+    found: dict[str, Any] = dict(given)
+    for field in fields(cls):  # type: ignore[arg-type] # T is a dataclass
+        if field.name in given:
+            continue
+        if field.name in value:
+            found[field.name] = _load_typed(value[field.name], str(field.type), field.name)
+        elif field.default is MISSING:
+            raise InputError(f"{cls.__name__} has no {field.name}")
+    if set(value) - set(found):
+        raise InputError(f"{cls.__name__} has unknown fields: {_short(sorted(set(value) - set(found)))}")
+    return cls(**found)
+
+
+def _load_typed(value: Any, kind: str, name: str) -> Any:
+    if kind == "str" and isinstance(value, str):
+        return value
+    if kind == "int" and type(value) is int and value >= 0:
+        return value
+    if kind == "float":
+        return _load_float(value, name)
+    raise InputError(f"{name} is no {kind}: {_short(value)}")
+
+
+def _dump_float(number: float) -> float | str:
+    number = float(number)
+    return number if math.isfinite(number) else str(number)
+
+
+def _load_float(value: Any, name: str) -> float:
+    if isinstance(value, str) and value in _INFINITIES:
+        return _INFINITIES[value]
+    if type(value) is float:
+        return value
+    if type(value) is int and abs(value) < 1 << 1000:
+        return float(value)
+    raise InputError(f"{name} is no number: {_short(value)}")
+
+
+# ------------------------------------------------------------------------------------ parameters
+
+
+def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that JSON can hold; objects of the user (callbacks, generators) are left out."""
+    found: dict[str, Any] = {}
+    for name, value in params.items():
+        if value is None:
+            found[name] = None
+        elif _is_families(value):
+            found[name] = {"families": [_dump_family(family) for family in value]}
+        elif isinstance(value, Mapping):
+            mapping = {key: dump_scalar(item) for key, item in value.items()}
+            if all(isinstance(key, str) and item is not None for key, item in mapping.items()):
+                found[name] = {"mapping": mapping}
+        elif dump_scalar(value) is not None:
+            found[name] = dump_scalar(value)
+    return found
+
+
+def load_params(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Inverse of `dump_params`; only known names."""
+    unknown = set(values) - known
+    if unknown:
+        raise InputError(f"unknown parameters: {_short(sorted(unknown))}")
+    return {name: _load_param(value, name) for name, value in values.items()}
+
+
+def _load_param(value: Any, name: str) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, dict) and set(value) == {"families"}:
+        return [_load_family(item) for item in _list(value["families"], name)]
+    if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
+        return {key: load_scalar(item, name) for key, item in value["mapping"].items()}
+    return load_scalar(value, name)
+
+
+def dump_scalar(value: Any) -> Any:
+    """A plain number, bool or text; None for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else {"number": str(number)}
+    return None
+
+
+def load_scalar(value: Any, name: str) -> Any:
+    """Inverse of `dump_scalar`."""
+    if isinstance(value, (bool, str, int, float)):
+        return value
+    if isinstance(value, dict) and set(value) == {"number"} and value["number"] in ("inf", "-inf", "nan"):
+        return _INFINITIES[value["number"]]
+    raise InputError(f"{name} is neither a number nor text: {_short(value)}")
+
+
+def _is_families(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, Family) for item in value)
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{name} is no list: {_short(value)}")
+    return value
+
+
+def _short(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,253 @@
+"""What every estimator does with a fitted model: label, give probabilities, draw, score. Without scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from vcrf.decoding.constraints import as_constraints
+from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
+from vcrf.decoding.restrict import allowed_masks, restrict
+from vcrf.errors import InputError, NotFittedError
+from vcrf.families import Family, NamedFeature
+from vcrf.inputs import as_sentences, blocks_of, check_lengths, check_readable, listed_labels, read_text
+from vcrf.lattice import DenseLattice
+from vcrf.model import Label, Model
+
+
+class Tagger:
+    """What every estimator does with a fitted model: label, give probabilities, draw, score.
+
+    A subclass sets `classes_` and `model_`, and may have a parameter `constraints`.
+
+    Notes
+    -----
+    Most methods take `constraints` and `allowed`; what they forbid has probability 0, and the rest is as if
+    training had never heard of it: probabilities are conditional on the constraints.
+
+    constraints : optional
+        "BIO", "BILOU" and other schemes (see `vcrf.decoding.Constraints`), a list of forbidden pairs
+        (label, next label), or `Constraints`. None means the estimator's own; [] means none at all.
+    allowed : optional
+        One entry a sentence: None, or one entry a token: None, a label (forced) or a set of labels.
+    """
+
+    classes_: list[Label]
+    model_: Model
+
+    def predict(
+        self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None
+    ) -> list[list[Label]]:
+        """Best labels of each sentence.
+
+        Parameters
+        ----------
+        X : iterable of sentences, of the same kind as in `fit`
+        constraints, allowed : optional
+            See the class. A sentence that they leave without any label sequence is an InputError.
+
+        Returns
+        -------
+        list of list of labels
+            Of equal sequences the first in the order of `classes_`. An empty sentence gives an empty list.
+        """
+        names = np.array([*self._model().labels, None], dtype=object)[:-1]
+        return [names[ids].tolist() for scores in self._potentials(X, constraints, allowed) for ids in scores.decode()]
+
+    def predict_marginals(
+        self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None
+    ) -> list[list[dict[Label, float]]]:
+        """Posterior of each label at each token: a list of dicts ``{label: probability}`` a sentence."""
+        labels = self._model().labels
+        return [
+            [dict(zip(labels, row, strict=True)) for row in sentence.tolist()]
+            for scores in self._potentials(X, constraints, allowed)
+            for sentence in scores.label_marginals()
+        ]
+
+    def predict_kbest(
+        self, X: Iterable[Any], k: int = 5, constraints: Any = None, allowed: Iterable[Any] | None = None
+    ) -> list[list[tuple[list[Label], float]]]:
+        """Find the k best label sequences of each sentence with their probabilities, best first."""
+        out = []
+        for scores in self._potentials(X, constraints, allowed):
+            for i, log_z in enumerate(scores.log_partitions().tolist()):
+                sequences, values = scores.lattice(i).kbest(k)
+                probabilities = np.exp(np.minimum(values - log_z, 0.0)).tolist()
+                out.append(list(zip(map(self._names, sequences.tolist()), probabilities, strict=True)))
+        return out
+
+    def sample(
+        self,
+        X: Iterable[Any],
+        n: int = 1,
+        random_state: np.random.Generator | int | None = None,
+        constraints: Any = None,
+        allowed: Iterable[Any] | None = None,
+    ) -> list[list[list[Label]]]:
+        """Draw n label sequences a sentence from the posterior; `random_state` is a seed or a generator."""
+        if random_state is None:
+            random_state = getattr(self, "random_state", None)
+        rng = np.random.default_rng(random_state)
+        return [
+            [self._names(draw) for draw in scores.lattice(i).sample(n, rng).tolist()]
+            for scores in self._potentials(X, constraints, allowed)
+            for i in range(len(scores))
+        ]
+
+    def sequence_probability(
+        self, X: Iterable[Any], y: Iterable[Any], constraints: Any = None, log: bool = False
+    ) -> list[float]:
+        """Probability of each sentence having exactly the labels y, or its log.
+
+        A label that the model does not have makes it 0, and so does a sequence that the constraints forbid.
+        """
+        sentences, y = as_sentences(X), listed_labels(y)
+        check_lengths(sentences, y)
+        found = []
+        for first, scores in self._scored(sentences, constraints):
+            events = sequence_events(y[first : first + len(scores)], self._model().labels)
+            found.extend(_listed_probabilities(scores, events, log))
+        return found
+
+    def span_probability(
+        self, X: Iterable[Any], spans: Iterable[Any], constraints: Any = None, log: bool = False
+    ) -> list[list[float]]:
+        """Probability that tokens first .. last have exactly given labels, or its log.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+        spans : one list a sentence of (first, last, labels)
+            Tokens count from 0 and last is included; one label a token.
+        constraints : see the class
+        log : give logarithms
+
+        Returns
+        -------
+        list of list of float
+            One number a span.
+        """
+        labels = self._model().labels
+        return self._of_spans(X, spans, constraints, log, partial(span_events, labels=labels))
+
+    def entity_probability(
+        self, X: Iterable[Any], entities: Iterable[Any], scheme: str = "BIO", constraints: Any = None, log: bool = False
+    ) -> list[list[float]]:
+        """Probability that tokens first .. last are one entity, no shorter and no longer, or its log.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+        entities : one list a sentence of (first, last, kind), as `vcrf.metrics.entities` gives them
+        scheme : "BIO" or "BILOU"
+            How entities are written; by its strict rules.
+        constraints : see the class
+        log : give logarithms
+        """
+        labels = self._model().labels
+        return self._of_spans(X, entities, constraints, log, partial(entity_events, labels=labels, scheme=scheme))
+
+    def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
+        """Share of tokens with the right label; a label that training has not seen counts as wrong."""
+        X, y = as_sentences(X), listed_labels(y)
+        check_lengths(X, y)
+        pairs = zip(chain.from_iterable(y), chain.from_iterable(self.predict(X)), strict=True)
+        hits = [bool(true == predicted) for true, predicted in pairs]
+        if not hits:
+            raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
+        return sum(hits) / len(hits)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _model(self) -> Model:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
+        return self.model_
+
+    def _potentials(
+        self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None
+    ) -> Iterator[Potentials]:
+        """Scores of the sentences under the constraints, block by block."""
+        for _, scores in self._scored(as_sentences(X), constraints, allowed):
+            yield scores
+
+    def _scored(
+        self, sentences: list[Sequence[Any]], constraints: Any = None, allowed: Iterable[Any] | None = None
+    ) -> Iterator[tuple[int, Potentials]]:
+        """Number of the first sentence and scores, for each block."""
+        model = self._model()
+        constraints = getattr(self, "constraints", None) if constraints is None else constraints
+        moves = as_constraints([] if constraints is None else constraints).compile(model.labels)
+        choices = None if allowed is None else _listed_choices(allowed, len(sentences))
+        is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
+        first = 0
+        for block in blocks_of(sentences):
+            text = read_text(block, is_attributes if is_attributes else None)
+            check_readable(text, [Family("model", tuple(model.sources))])
+            scores = model.potentials(text)
+            masks = None
+            if choices is not None:
+                chosen = choices[first : first + len(block)]
+                masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
+            if masks is not None or not moves.is_free:
+                scores = restrict(scores, moves, masks, first)
+            yield first, scores
+            first += len(block)
+
+    def _of_spans(
+        self,
+        X: Iterable[Any],
+        spans: Iterable[Any],
+        constraints: Any,
+        log: bool,
+        events_of: Callable[[Potentials, list[list[Any]], int], list[Event]],
+    ) -> list[list[float]]:
+        sentences, listed = as_sentences(X), [list(sentence_spans) for sentence_spans in spans]
+        if len(listed) != len(sentences):
+            raise InputError(
+                f"Expected one list of spans a sentence: got {len(listed)} for {len(sentences)} sentences."
+            )
+        found: list[list[float]] = []
+        for first, scores in self._scored(sentences, constraints):
+            block = listed[first : first + len(scores)]
+            values = iter(_listed_probabilities(scores, events_of(scores, block, first), log))
+            found.extend([next(values) for _ in sentence_spans] for sentence_spans in block)
+        return found
+
+    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> DenseLattice:
+        """All label sequences of one sentence, with their scores."""
+        (scores,) = self._potentials([sentence], constraints)
+        return scores.lattice(0)
+
+    def _names(self, ids: list[int]) -> list[Label]:
+        labels = self._model().labels
+        return [labels[i] for i in ids]
+
+
+class ModelTagger(Tagger):
+    """A model that tags: without the estimator that trained it and without scikit-learn. See `load_tagger`."""
+
+    def __init__(self, model: Model, constraints: Any = None) -> None:
+        self.model_ = model
+        self.classes_ = list(model.labels)
+        self.constraints = constraints
+
+
+def _listed_probabilities(scores: Potentials, events: list[Event], log: bool) -> list[float]:
+    values = log_probabilities(scores, events)
+    listed: list[float] = (values if log else np.exp(values)).tolist()
+    return listed
+
+
+def _listed_choices(allowed: Iterable[Any], n_sentences: int) -> list[Any]:
+    choices = list(allowed)
+    if len(choices) != n_sentences:
+        raise InputError(f"allowed needs one entry a sentence: got {len(choices)} for {n_sentences} sentences.")
+    return choices

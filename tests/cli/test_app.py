@@ -1,0 +1,96 @@
+"""The frame of the command line: help, versions, what is imported, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commands import Call, environment
+from vcrf.cli.errors import in_options
+
+COMMANDS = ["demo", "train", "tag", "eval", "show", "explain", "info"]
+HEAVY = ["numpy", "scipy", "numba", "sklearn", "rich", "matplotlib"]
+
+
+def imported(*args: object, given: str = "") -> set[str]:
+    """Heavy packages that a command imports."""
+    code = (
+        "import sys\nfrom vcrf.cli.app import app\n"
+        f"try:\n    app({[str(arg) for arg in args]!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=given, capture_output=True, text=True, check=True, env=environment()
+    )
+    return set(json.loads(done.stderr.strip().splitlines()[-1].replace("'", '"')))
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    """`vcrf --help` imports neither numpy nor anything larger."""
+    assert imported("--help") == set()
+
+
+def test_help_of_a_command_waits_for_nothing_heavy() -> None:
+    """`vcrf train --help` neither."""
+    assert imported("train", "--help") == set()
+
+
+def test_tagging_waits_for_neither_scipy_nor_scikit_learn(model: Path) -> None:
+    """They take longer than everything else together."""
+    assert imported("tag", model, given="a b\n") == {"numpy", "numba"}
+
+
+def test_kernels_compile_without_scipy(model: Path, tmp_path: Path) -> None:
+    """`tag` hides scipy from numba; that holds on the first run too, when kernels are compiled."""
+    done = subprocess.run(
+        [sys.executable, "-m", "vcrf", "tag", str(model), "--marginals", "--nbest", "2", "--format", "json"],
+        input="a b\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**environment(), "NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert len(json.loads(done.stdout)["nbest"]) == 2
+    assert "Compiling kernels: only on the first run" in done.stderr
+    assert re.search(r"Compiled in [0-9.]+ s", done.stderr)
+
+
+def test_help_lists_every_command(call: Call) -> None:
+    """And says what exit codes mean."""
+    text = call("--help").stdout
+    assert all(re.search(rf"^  {name} ", text, re.MULTILINE) for name in COMMANDS)
+    assert "Exit codes" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command_has_an_example(name: str, call: Call) -> None:
+    """A line that can be copied."""
+    for option in ("--help", "-h"):
+        assert re.search(rf"^  (echo .*)?vcrf {name}", call(name, option).stdout, re.MULTILINE)
+
+
+def test_version(call: Call) -> None:
+    """One line."""
+    assert re.fullmatch(r"vcrf \S+\n", call("--version").stdout)
+
+
+@pytest.mark.parametrize("args", [["nothing"], ["train"], ["tag"], ["tag", "m", "--nbest", "x"], ["info", "--what"]])
+def test_wrong_calls_exit_with_2_and_say_how(args: list[str], call: Call) -> None:
+    """The usage is on stderr, and nothing on stdout."""
+    result = call(*args, code=2)
+    assert "Usage:" in result.stderr
+    assert result.stdout == ""
+
+
+def test_messages_of_the_library_name_options() -> None:
+    """A user of the command line has never heard of its parameters."""
+    assert in_options("x: tag='xpos', pass format='columns' or split=dev.") == (
+        "x: --tag xpos, pass --input-format columns or --split dev."
+    )
+    assert in_options("base_strength must be finite") == "--base-strength must be finite"
+    assert in_options("x.conllu:3: expected ID 2") == "x.conllu:3: expected ID 2"

@@ -1,0 +1,89 @@
+"""`vcrf show`, `explain`, `info` and `demo`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import Call
+from vcrf.cli import demo
+from vcrf.model_file import load_model, load_tagger
+
+
+def test_show_tells_families_facts_and_features(model: Path, call: Call) -> None:
+    """The JSON agrees with the model."""
+    found = json.loads(call("show", model, "--json", "--top", 3).stdout)
+    loaded = load_model(model)
+    assert [f["name"] for f in found["families"]] == [f.name for f in loaded.families]
+    assert sum(f["n_active"] for f in found["families"]) == found["n_weights"] == len(loaded.weights)
+    assert found["families"][1]["strength"] == pytest.approx(0.02)
+    assert found["training"]["relative_gap"] <= 1e-3
+    assert found["training"]["n_sentences"] == 60
+    assert found["parameters"]["base_strength"] == 0.02
+    assert set(found["features"]) == set(loaded.labels)
+    by_label = {label: [f for f in loaded.features() if f.labels[-1] == label] for label in loaded.labels}
+    for label, features in found["features"].items():
+        heaviest = sorted((abs(f.weight) for f in by_label[label]), reverse=True)[:3]
+        assert [abs(f["weight"]) for f in features] == heaviest
+
+
+def test_show_one_label(model: Path, call: Call) -> None:
+    """Only its features; an unknown one is refused with those that there are."""
+    label = str(load_model(model).labels[0])
+    assert list(json.loads(call("show", model, "--label", label, "--json").stdout)["features"]) == [label]
+    text = call("show", model, "--label", label).stdout
+    assert f"label {label}" in text
+    assert "complexity" in text
+    assert f"one of {label}," in call("show", model, "--label", "nonsense", code=2).stderr
+
+
+def test_explain_sums_to_the_difference(model: Path, call: Call) -> None:
+    """The labels are those of `tag`, and the contributions add up."""
+    found = json.loads(call("explain", model, "lu  zu\tma", "--json").stdout)["tokens"]
+    assert [token["token"] for token in found] == ["lu", "zu", "ma"]
+    assert [token["label"] for token in found] == load_tagger(model).predict([["lu", "zu", "ma"]])[0]
+    for token in found:
+        assert sum(c["value"] for c in token["contributions"]) == pytest.approx(token["difference"])
+        assert sum(token["families"].values()) == pytest.approx(token["difference"])
+        assert token["difference"] >= 0.0
+    text = call("explain", model, "lu zu", "--top", 1).stdout
+    assert "rather than" in text
+    assert "more" in text
+
+
+def test_explain_needs_a_token(model: Path, call: Call) -> None:
+    """Exit code 2."""
+    assert "expected a sentence" in call("explain", model, " ", code=2).stderr
+
+
+def test_info(call: Call) -> None:
+    """Versions, threads, and the kernels on disk."""
+    found = json.loads(call("info", "--json").stdout)
+    assert set(found) == {"versions", "machine", "kernels"}
+    assert found["machine"]["threads"] >= 1
+    assert 0 < found["kernels"]["compiled"] <= found["kernels"]["kernels"]
+    assert all(Path(directory).is_dir() for directory in found["kernels"]["directories"])
+    assert "numba" in call("info").stdout
+
+
+def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On fewer sentences than the real one."""
+    monkeypatch.setattr(demo, "N_TRAIN", 60)
+    monkeypatch.setattr(demo, "N_TEST", 20)
+    text = call("demo", "-o", tmp_path / "new" / "dir").stdout
+    for word in ("L1-CRF", "VCRF", "relative gap", "rather than", "vcrf train my.conllu"):
+        assert word in text
+    assert load_model(tmp_path / "new" / "dir" / "demo.vcrf").n_labels > 1
+    assert (tmp_path / "new" / "dir" / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_goes_on_without_matplotlib(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to install."""
+    monkeypatch.setattr(demo, "N_TRAIN", 40)
+    monkeypatch.setattr(demo, "N_TEST", 10)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    result = call("demo", "-o", tmp_path)
+    assert "vcrf[plots]" in result.stderr
+    assert (tmp_path / "demo.vcrf").exists()

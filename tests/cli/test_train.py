@@ -1,0 +1,189 @@
+"""`vcrf train`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from commands import Call, conllu, start
+from vcrf import load
+from vcrf.data import Corpus, SyntheticLanguage
+from vcrf.data.layout import Layout
+from vcrf.model_file import load_model
+
+KEYS = {
+    "objective", "gap", "relative_gap", "kkt_violation", "n_candidates", "n_columns", "n_active", "seconds",
+    "seconds_reading", "seconds_solving", "status", "n_passes", "model",
+}  # fmt: skip
+
+
+def test_json_has_the_facts_and_nothing_else_is_on_stdout(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """They agree with the model that was written."""
+    path = tmp_path / "m.vcrf"
+    result = call("train", treebank_file, "--split", "train", "-o", path, "--base-strength", "0.05", "--json")
+    report = json.loads(result.stdout)
+    assert set(report) == KEYS
+    tagger = load(path)
+    assert (report["objective"], report["gap"]) == (tagger.objective_, tagger.gap_)
+    assert (report["n_active"], report["n_candidates"]) == (tagger.n_active_, tagger.n_candidates_)
+    assert report["relative_gap"] <= 1e-3
+    assert report["seconds"] >= report["seconds_solving"] > 0.0
+    assert "relative gap" in result.stderr
+
+
+def test_options_reach_the_estimator(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """Each under its own name."""
+    path = tmp_path / "m.vcrf"
+    call(
+        "train", treebank_file, "-o", path, "--families", "paper", "--words", 1, "--tags", 2, "--affix", 0,
+        "--complexity-strength", 0.1, "--base-strength", 0.05, "--norm", "elastic", "--l1-ratio", 0.9,
+        "--loss", "hamming", "--tol", 0.1, "--max-passes", 500, "--threads", 1, "--seed", 7,
+    )  # fmt: skip
+    found = load(path).get_params()
+    expected = {
+        "families": "paper", "words": 1, "tags": 2, "affix": 0, "complexity_strength": 0.1, "base_strength": 0.05,
+        "norm": "elastic", "l1_ratio": 0.9, "loss": "hamming", "tol": 0.1, "max_passes": 500, "n_jobs": 1,
+        "random_state": 7,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call: Call) -> None:
+    """Files are read one after the other; the error on the development data is told."""
+    for name, part in (("a", corpus[:20]), ("b", corpus[20:40]), ("dev", corpus[40:60])):
+        (tmp_path / f"{name}.conllu").write_text(conllu(part))
+    a, b, dev, model = (tmp_path / name for name in ("a.conllu", "b.conllu", "dev.conllu", "m.vcrf"))
+    report = json.loads(call("train", a, b, "--dev", dev, "-o", model, "--base-strength", 0.05, "--json").stdout)
+    low, high = report["dev_token_error_interval"]
+    assert low < report["dev_token_error"] < high
+    facts = load_model(model).facts
+    assert facts is not None
+    assert facts.n_sentences == 40
+    result = call("train", a, "--dev", dev, "--patience", 50, "-o", model)
+    assert "development token error" in result.stdout
+    assert "development error" in result.stderr
+    assert "pass --dev FILE or --dev-split NAME" in call("train", a, "--patience", 3, "-o", model, code=2).stderr
+
+
+def test_the_split_of_the_same_file_can_be_the_development_data(
+    treebank_file: Path, tmp_path: Path, call: Call
+) -> None:
+    """As in treebanks that are one file."""
+    args = ("train", treebank_file, "--split", "train", "--dev-split", "test", "-o", tmp_path / "m", "--json")
+    assert "dev_token_error" in json.loads(call(*args, "--base-strength", 0.05).stdout)
+
+
+def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: Call) -> None:
+    """A column file from standard input."""
+    rows = ["".join(f"{a}\tx\t{b}\n" for a, b in zip(s.tokens, s.labels, strict=True)) for s in corpus]
+    path = tmp_path / "m.vcrf"
+    call("train", "-", "-o", path, "--base-strength", 0.05, given="\n".join(rows))
+    facts = load_model(path).facts
+    assert facts is not None
+    assert facts.layout == Layout("columns", 0, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "args", "message"),
+    [
+        ("1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n1\tb\t_\tX\t_\t_\t_\t_\t_\t_\n", [], r"d:2: expected ID 2"),
+        ("1\ta\t_\t_\tX\t_\t_\t_\t_\t_\n", [], "d:1: expected a label in UPOS, got '_'. XPOS has 'X' here: pass --tag"),
+        ("", [], "d: no sentences"),
+        ("a\tX\n", ["--tag", "xpos"], "--tag xpos, but a column file has no named columns"),
+        ("a\tX\n", ["--split", "train"], "--split train expects sentences with a comment"),
+        ("a\tX\n", ["--loss", "nonsense"], "--loss must be None or 'hamming'"),
+        ("a\tX\n", ["--surrogate", "nonsense"], "--surrogate nonsense: expected one of crf"),
+        ("a\tX\n", ["--tol", "-1"], "--tol must be a positive number"),
+        ("a\tX\n", ["--constraints", "nonsense"], "nonsense"),
+    ],
+)  # fmt: skip
+def test_bad_data_and_options_are_refused(
+    content: str, args: list[str], message: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2, the place and what to do; no file is left."""
+    monkeypatch.chdir(tmp_path)
+    Path("d").write_text(content)
+    result = call("train", "d", "-o", "m.vcrf", *args, code=2)
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+def test_the_output_is_checked_before_training(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """Not after an hour."""
+    result = call("train", treebank_file, "-o", tmp_path / "nowhere" / "m", code=2)
+    assert "there is no directory" in result.stderr
+    assert "sentences" not in result.stderr
+
+
+def test_what_the_library_warns_of_is_said(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """The limit on passes is a warning, not a failure."""
+    result = call("train", treebank_file, "-o", tmp_path / "m", "--max-passes", 2)
+    assert "raise --max-passes" in result.stderr
+    assert (tmp_path / "m").exists()
+
+
+@pytest.fixture(scope="module")
+def long_training(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data that take many seconds to learn."""
+    path = tmp_path_factory.mktemp("long") / "long.conllu"
+    path.write_text(conllu(SyntheticLanguage().sample(600)), encoding="utf-8")
+    return path
+
+
+def wait_for_progress(process: object) -> None:
+    """Wait until the solver has made a round or two."""
+    assert process.stderr is not None  # type: ignore[attr-defined]
+    for _ in range(3):
+        while b"training" not in process.stderr.readline():  # type: ignore[attr-defined]
+            pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_saves_the_best_model_so_far(long_training: Path, tmp_path: Path) -> None:
+    """Exit code 130, the file is a model, and the message says so."""
+    path = tmp_path / "m.vcrf"
+    with start("train", long_training, "-o", path, "--base-strength", 1e-4, "--json") as process:
+        wait_for_progress(process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"Interrupted: the model is the best so far" in err
+    assert json.loads(out)["status"] == "INTERRUPTED"
+    tagger = load(path)
+    assert tagger.status_.name == "INTERRUPTED"
+    assert len(tagger.predict([["a", "b"]])[0]) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_before_there_is_a_model_writes_nothing(tmp_path: Path) -> None:
+    """While data are being read."""
+    with start("train", "-", "-o", tmp_path / "m.vcrf") as process:
+        assert process.stdin is not None
+        process.stdin.write(b"a\tX\n")
+        process.stdin.flush()
+        time.sleep(2.0)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Interrupted: nothing was written." in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_kill_leaves_the_old_model(long_training: Path, model: Path, tmp_path: Path) -> None:
+    """The file is the old one, whole."""
+    path = tmp_path / "m.vcrf"
+    path.write_bytes(model.read_bytes())
+    with start("train", long_training, "-o", path, "--base-strength", 1e-4) as process:
+        wait_for_progress(process)
+        process.kill()
+        process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert path.read_bytes() == model.read_bytes()
+    assert load_model(path).n_labels == 5
