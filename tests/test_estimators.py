@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import vcrf
-from vcrf import VCRF
+from vcrf import VCRF, load
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template, transition_families
@@ -65,13 +65,16 @@ def test_objective_is_that_of_the_model(corpus: vcrf.Corpus, fitted: VCRF) -> No
     number = {label: i for i, label in enumerate(fitted.classes_)}
     (scores,) = fitted._potentials(corpus.tokens)
     losses = [-scores.lattice(i).log_prob([number[b] for b in y]) for i, y in enumerate(corpus.labels)]
-    penalty = sum(facts.l1 * facts.l1_mass for facts in fitted.families_)
+    l2 = fitted.families_[0].l2  # the same for all families
+    penalty = sum(facts.l1 * facts.l1_mass for facts in fitted.families_) + 0.5 * l2 * np.sum(fitted.model_.weights**2)
     assert np.mean(losses) + penalty == pytest.approx(fitted.objective_, rel=1e-9)
 
 
-def test_default_strength_is_half_a_sentence(corpus: vcrf.Corpus, fitted: VCRF) -> None:
-    """By default every family has the strength 0.5 / m."""
-    assert {facts.l1 for facts in fitted.families_} == {0.5 / len(corpus)}
+def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
+    """By default every family has the strength 0.1 / m, half l1 and half l2; 0.5 / m with the l1 norm."""
+    assert {(facts.l1, facts.l2) for facts in fitted.families_} == {(0.05 / len(corpus), 0.05 / len(corpus))}
+    sparse = VCRF(norm="l1").fit(X, Y)
+    assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "elastic"])
@@ -255,8 +258,8 @@ def test_thousand_labels() -> None:
         (X, [*Y[:2], ["NOUN"], Y[3]], "Sentence 2: expected one label a token, got 2 tokens and 1 labels"),
         (
             X,
-            [Y[0], ["DET", None, "VERB"], *Y[2:]],
-            "Sentence 1, token 1: a label must be a str or an int, got None",
+            [Y[0], ["DET", b"N", "VERB"], *Y[2:]],
+            "Sentence 1, token 1: a label must be a str or an int, got bytes",
         ),
         ([["a"]], [[float("nan")]], "Sentence 0, token 0: a label must be a str or an int, got float: nan"),
         ([["a", "b"]], [["A", 1]], "all str or all int: got both"),
@@ -533,3 +536,70 @@ def test_wrong_parameters_are_named_and_change_nothing(parameters, message):
         tagger.set_params(**parameters).fit([["q"]], [["Z"]])
     assert tagger.classes_ == ["D", "N"]
     assert tagger.predict([["the", "cat"]]) == [["D", "N"]]
+
+
+# ---- labels left open ----
+
+
+def test_open_labels_are_learnt_from_the_rest():
+    """A word is known to be A or B from sets only; the other words and None say nothing against it."""
+    X = [["x", "p"], ["x", "q"], ["z", "p"], ["z", "z"]]
+    y = [[{"A", "B"}, "P"], [{"A", "C"}, "P"], ["C", None], [None, {"C"}]]
+    tagger = VCRF(base_strength=0.01, norm="elastic").fit(X, y)
+    assert tagger.classes_ == ["A", "B", "C", "P"]
+    assert tagger.predict([["x", "p"]]) == [["A", "P"]]  # the only label that both sets allow
+    assert tagger.status_ is Status.STATIONARY
+    assert tagger.gap_ == np.inf
+
+
+def test_sets_of_one_label_are_that_label():
+    """The same weights as with plain labels, to the last bit."""
+    X = [["a", "b"], ["b", "c", "a"]]
+    y = [["N", "V"], ["V", "N", "N"]]
+    plain = VCRF(base_strength=0.01).fit(X, y)
+    sets = VCRF(base_strength=0.01).fit(X, [[{label} for label in labels] for labels in y])
+    np.testing.assert_array_equal(plain.model_.weights, sets.model_.weights)
+    assert sets.gap_ == plain.gap_
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([["A", set()]], "Sentence 0, token 1: an empty set"),
+        ([[None, None]], "No token has a label"),
+        ([["A", {1.5}]], "Sentence 0, token 1: a label must be a str or an int, got float"),
+        ([["A", {1}]], "all str or all int"),
+    ],
+)
+def test_open_labels_that_mean_nothing(y, message):
+    """Refused with the place."""
+    with pytest.raises(InputError, match=message):
+        VCRF().fit([["a", "b"]], y)
+
+
+def test_observed_candidates_need_labels():
+    """A pair with a label that is not known is not observed."""
+    with pytest.raises(InputError, match="observed"):
+        VCRF(candidates="observed").fit([["a", "b"], ["a"]], [["A", None], ["B"]])
+
+
+def test_open_labels_survive_the_model_file(tmp_path):
+    """An infinite gap is written and read."""
+    tagger = VCRF(base_strength=0.01).fit([["a", "b"], ["b"]], [["A", None], ["B"]])
+    tagger.save(tmp_path / "open.vcrf")
+    again = load(tmp_path / "open.vcrf")
+    assert again.gap_ == np.inf
+    assert again.predict([["a", "b"]]) == tagger.predict([["a", "b"]])
+
+
+# ---- default norm ----
+
+
+def test_default_norm_is_elastic_unless_a_strength_is_given():
+    """The objective tells which penalty was used."""
+    X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
+    plain = VCRF().fit(X, y)
+    assert plain.objective_ == VCRF(norm="elastic", base_strength=0.05).fit(X, y).objective_
+    given = VCRF(base_strength=0.05).fit(X, y)
+    assert given.objective_ == VCRF(norm="l1", base_strength=0.05).fit(X, y).objective_
+    assert given.objective_ != plain.objective_

@@ -26,6 +26,7 @@ from vcrf.inputs import (
     training_sentences,
 )
 from vcrf.model import FamilyFacts, Label, build_model
+from vcrf.open_labels import allowed_labels
 from vcrf.penalties import FamilyPenalty
 from vcrf.prediction import Tagger
 from vcrf.problem import Problem, build_problem
@@ -100,10 +101,11 @@ class VCRF(SequenceEstimator):
     complexity_strength : float, optional
         The paper's lambda. None means 0: every family is penalised alike.
     base_strength : float, optional
-        The paper's beta. None means 0.5 / m with m sentences, which is c1 = 0.5 in CRFsuite's units.
-    norm : "l1", "l2" or "elastic"
+        The paper's beta. None means, with m sentences, 0.5 / m for norm "l1" and 0.1 / m for the others.
+    norm : "l1", "l2" or "elastic", optional
         With c_k the strength of a family: c_k |w|, c_k w^2 / 2, or
-        c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2).
+        c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2). None means the paper's "l1" if a strength is given, and
+        "elastic", which labels better, if none is.
     l1_ratio : float
     loss : None or "hamming"
         Task loss inside the surrogate; "hamming" is the share of wrong labels in the sentence.
@@ -167,7 +169,7 @@ class VCRF(SequenceEstimator):
         affix: int | None = None,
         complexity_strength: float | None = None,
         base_strength: float | None = None,
-        norm: str = "l1",
+        norm: str | None = None,
         l1_ratio: float = 0.5,
         loss: str | None = None,
         candidates: str = "all",
@@ -217,7 +219,9 @@ class VCRF(SequenceEstimator):
             A sentence is a sequence of tokens; a token is a str, a dict of features, a list of attribute
             strings or a row of numbers, the same kind everywhere.
         y : iterable of sequences of labels
-            One label a token, str or int.
+            One label a token, str or int. None leaves the label of a token open, a set says that it is one of
+            these; training then sums over what is possible. That is no convex problem: it ends at a stationary
+            point, and no gap is claimed (`gap_` is infinite).
         sample_weight : sequence of float, optional
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
         X_dev, y_dev : optional
@@ -267,7 +271,7 @@ class VCRF(SequenceEstimator):
 
     def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> _TrainingData:
         """Check the input and build the problem; nothing is kept on the estimator yet."""
-        sentences, labels, weights = training_sentences(X, y, sample_weight)
+        sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
         classes = sorted_classes(labels)
         if self.constraints is not None:
             as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
@@ -276,7 +280,13 @@ class VCRF(SequenceEstimator):
         check_readable(text, families)
         complexities = self._complexities(families, text, len(classes))
         problem = build_problem(
-            text, label_numbers(labels, classes), len(classes), families, weights=weights, candidates=self.candidates
+            text,
+            label_numbers(labels, classes),
+            len(classes),
+            families,
+            weights=weights,
+            candidates=self.candidates,
+            allowed=allowed_labels(labels, classes),
         )
         return _TrainingData(problem, classes, complexities)
 
@@ -404,13 +414,20 @@ class VCRF(SequenceEstimator):
             )
         return np.array([self.complexities[family.name] for family in families], np.float64)
 
+    def _norm(self) -> str:
+        if self.norm is not None:
+            return self.norm
+        return "elastic" if self.complexity_strength is None and self.base_strength is None else "l1"
+
     def _penalty(self, complexities: Floats, n_sentences: int) -> FamilyPenalty:
-        base = 0.5 / n_sentences if self.base_strength is None else self.base_strength
+        norm = self._norm()
+        default = (0.5 if norm == "l1" else 0.1) / n_sentences
+        base = default if self.base_strength is None else self.base_strength
         complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
             if not _is_strength(strength):
                 raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
-        return FamilyPenalty.from_strengths(complexity * complexities + base, self.norm, self.l1_ratio)
+        return FamilyPenalty.from_strengths(complexity * complexities + base, norm, self.l1_ratio)
 
     def _costs(self, text: Text) -> Floats | None:
         if self.loss is None:

@@ -13,6 +13,7 @@ from vcrf.errors import InputError
 from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
 from vcrf.families.explicit import AttributeText
 from vcrf.model import Label
+from vcrf.open_labels import check_open, is_open, named
 from vcrf.types import Floats, UInts32
 
 # Tagging works on blocks of this many tokens: scores stay in the cache, memory does not grow with the text.
@@ -53,9 +54,11 @@ def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> Non
 
 
 def training_sentences(
-    X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None
+    X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None, may_be_open: bool = False
 ) -> tuple[list[Sequence[Any]], list[list[Label]], Floats | None]:
     """Sentences, labels and weights (of sum 1) to train on: neither empty nor of weight 0.
+
+    With `may_be_open` a label may be None or a set of labels.
 
     Raises
     ------
@@ -64,7 +67,7 @@ def training_sentences(
     """
     sentences, labels = as_sentences(X), listed_labels(y)
     check_lengths(sentences, labels)
-    _check_labels(labels)
+    _check_labels(labels, may_be_open)
     n = len(sentences)
     weights = np.ones(n) if sample_weight is None else _checked_weights(sample_weight, n)
     kept = [i for i, sentence in enumerate(sentences) if len(sentence) and weights[i] > 0.0]
@@ -73,6 +76,8 @@ def training_sentences(
             f"Training needs at least one sentence with a token: got {len(sentences)} sentences, all of them "
             "empty or of weight 0. Check what was read into X."
         )
+    if may_be_open:
+        check_open([labels[i] for i in kept])
     normalised = None if sample_weight is None else weights[kept] / weights[kept].sum()
     return [sentences[i] for i in kept], [labels[i] for i in kept], normalised
 
@@ -89,15 +94,17 @@ def listed_labels(y: Iterable[Any]) -> list[list[Label]]:
     return listed
 
 
-def _check_labels(y: list[list[Label]]) -> None:
+def _check_labels(y: list[list[Label]], may_be_open: bool) -> None:
     """Refuse labels that are neither str nor int, naming the first."""
     for i, labels in enumerate(y):
         for t, label in enumerate(labels):
-            if not isinstance(label, (str, Integral)):
-                raise InputError(
-                    f"Sentence {i}, token {t}: a label must be a str or an int, got {type(label).__name__}: "
-                    f"{label!r}. Give every token a label or leave the sentence out."
-                )
+            for one in named([[label]]) if may_be_open else (label,):
+                if not isinstance(one, (str, Integral)):
+                    instead = "None leaves it open" if may_be_open else "Give every token a label"
+                    raise InputError(
+                        f"Sentence {i}, token {t}: a label must be a str or an int, got {type(one).__name__}: "
+                        f"{one!r}. {instead}, or leave the sentence out."
+                    )
 
 
 def _checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
@@ -112,16 +119,17 @@ def _checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats
 
 def sorted_classes(y: list[list[Label]]) -> list[Label]:
     """Return the distinct labels, sorted."""
-    classes = list(dict.fromkeys(chain.from_iterable(y)))
+    classes = list(dict.fromkeys(named(y)))
     if len({isinstance(label, str) for label in classes}) > 1:
         raise InputError("Labels must be all str or all int: got both. Convert them to str.")
     return sorted(classes)
 
 
 def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
-    """Flat label numbers, (n_tokens,)."""
+    """Flat label numbers, (n_tokens,); of a label left open the first that is possible."""
     number = {label: i for i, label in enumerate(classes)}
-    return np.array([number[label] for label in chain.from_iterable(y)], np.uint32)
+    known = [next(named([[label]]), classes[0]) if is_open(label) else label for label in chain.from_iterable(y)]
+    return np.array([number[label] for label in known], np.uint32)
 
 
 def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:

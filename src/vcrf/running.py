@@ -81,10 +81,10 @@ def _terminal_report() -> Callable[[IterationRecord], None]:
 
 
 def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
-    """Warn about weights that are not certified to the tolerance, unless a development set chose them."""
+    """Warn about weights that are not certified to the tolerance, unless nothing else was to be expected."""
     from sklearn.exceptions import ConvergenceWarning
 
-    if result.status not in (Status.CONVERGED, Status.CHOSEN):
+    if result.status not in (Status.CONVERGED, Status.CHOSEN, Status.STATIONARY):
         warnings.warn(
             f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
             f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, tol.",

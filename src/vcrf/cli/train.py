@@ -68,7 +68,9 @@ def train(
     base_strength: Annotated[
         float | None, typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.5 / sentences.")
     ] = None,
-    norm: Annotated[Norm, typer.Option(help="Norm of the penalty.")] = Norm.L1,
+    norm: Annotated[
+        Norm | None, typer.Option(help="Norm of the penalty: elastic, or l1 if a strength is given.")
+    ] = None,
     l1_ratio: Annotated[float, typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic.")] = 0.5,
     loss: Annotated[
         str, typer.Option(metavar="NAME", help="Task loss inside the surrogate: none or hamming.")
@@ -104,7 +106,7 @@ def train(
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
-        "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm.value,
+        "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
         "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
         "n_jobs": threads, "random_state": seed, "patience": patience,

@@ -105,15 +105,24 @@ def _improve_on_face(
 
 
 def _solve_on_face(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
-    """Solve (H + damping diag H) x = target on the free coordinates; x = 0 elsewhere."""
-    from scipy.linalg import cho_factor, cho_solve
+    """Solve (H + damping diag H) x = target on the free coordinates; x = 0 elsewhere.
+
+    Rounding can leave a flat face indefinite: the damping then grows until the factor exists.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     which = np.flatnonzero(free)
-    block = model.hessian[np.ix_(which, which)]
-    block[np.diag_indices(len(which))] *= 1.0 + damping
     x = np.zeros(len(free))
-    factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
-    x[which] = cho_solve(factor, target[which], check_finite=False)
+    while damping <= 1.0:
+        block = model.hessian[np.ix_(which, which)]
+        block[np.diag_indices(len(which))] *= 1.0 + damping
+        try:
+            factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            damping *= 10.0
+            continue
+        x[which] = cho_solve(factor, target[which], check_finite=False)
+        break
     return x
 
 

@@ -486,11 +486,12 @@ class _Run:
         present, where = model.places(state.active.features)
         curved = np.where(present, self._penalty_curvature(state.groups, state.w)[where], 0.0)
         diagonal = np.diag_indices(len(w))
+        kept = model.hessian[diagonal]
         model.hessian[diagonal] += curved
         # One BLAS thread: on a busy machine its spinning threads cost more than they bring.
         with threadpool_limits(1):
             found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
-        model.hessian[diagonal] -= curved
+        model.hessian[diagonal] = kept
         d = np.zeros(len(state.w))
         d[where[present]] = found[present]
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
