@@ -201,9 +201,9 @@ def test_limits_of_the_default_families_are_respected(corpus, words, tags, affix
     assert BIAS in problem.sources
 
 
-def test_default_limits_are_two_words_two_tags_four_characters():
+def test_default_limits_are_two_words_two_tags_eight_characters():
     """None means the preset's own limit."""
-    assert default_families() == default_families(2, 2, 4)
+    assert default_families() == default_families(2, 2, 8)
 
 
 def test_default_families_have_distinct_names():

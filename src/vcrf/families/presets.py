@@ -42,12 +42,12 @@ def transition_families(tags: int = 2) -> list[Family]:
 def default_families(words: int | None = None, tags: int | None = None, affix: int | None = None) -> list[Family]:
     """What taggers look at: the word, its affixes and shape, its neighbours, and tag patterns.
 
-    `words` limits how far neighbours reach (2), `tags` the length of tag patterns (2), `affix` affixes (4).
+    `words` limits how far neighbours reach (2), `tags` the length of tag patterns (2), `affix` affixes (8).
     """
     reach, order, longest = (
         (2 if words is None else words),
         (2 if tags is None else tags),
-        (4 if affix is None else affix),
+        (8 if affix is None else affix),
     )
     own = [
         Family("bias", (BIAS,)),
