@@ -195,7 +195,7 @@ class VCRF(SequenceEstimator):
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
         X_dev, y_dev : optional
             Development set, never trained on: its token error is in `history_` after each round, and with
-            `patience` it decides which weights are kept.
+            `patience` it decides which weights are kept. Tokens whose label is None are not counted.
 
         Returns
         -------
@@ -305,8 +305,6 @@ class VCRF(SequenceEstimator):
         """Check and read a development set."""
         sentences, labels = as_sentences(X), listed_labels(y)
         check_lengths(sentences, labels)
-        if not any(labels):
-            raise InputError("The development set needs at least one token: got none. Check what was read into X_dev.")
         text = read_text(sentences, isinstance(data.problem.text, AttributeText) or None)
         check_readable(text, data.problem.families)
         moves = None if self.constraints is None else as_constraints(self.constraints).compile(data.classes)

@@ -123,6 +123,9 @@ def _draw(axes: Axes, rows: list[TuneRow], best: TuneRow, is_error: bool) -> Non
     axes.plot([best.base_strength], [_height(best, is_error)], "o", ms=13, mfc="none", mec="black")
     smallest = min((row.base_strength for row in rows if row.base_strength > 0.0), default=1.0)
     axes.set_xscale("symlog", linthresh=smallest)  # logarithmic, and 0 has a place
+    ticks = sorted({row.base_strength for row in rows})
+    axes.set_xticks(ticks, [f"{tick:.2g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
 
 
 def _height(row: TuneRow, is_error: bool) -> float:
