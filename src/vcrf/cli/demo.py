@@ -105,14 +105,15 @@ def _tag_and_explain(tagger: VCRF, tokens: list[str]) -> None:
 
 
 def _write(taggers: dict[str, VCRF], directory: Path) -> None:
-    from vcrf.plots import NoPlotsError, plot_training
+    from vcrf.errors import MissingExtraError
+    from vcrf.plots import plot_training
 
     taggers["VCRF"].save(directory / "demo.vcrf")
     print_rich(f"Model: {directory / 'demo.vcrf'}")
     try:
         plot_training(taggers, directory / "demo.png")
         print_rich(f"Picture: {directory / 'demo.png'}")
-    except NoPlotsError as error:
+    except MissingExtraError as error:
         say(f"No picture. {error}")
 
 
