@@ -17,3 +17,7 @@ class BudgetError(VcrfError, ValueError):
 
 class NotFittedError(VcrfError, ValueError, AttributeError):
     """A fitted attribute or method was used before `fit`."""
+
+
+class MissingExtraError(VcrfError, ImportError):
+    """An optional dependency is not installed; the message says how to install it."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcrf.errors import VcrfError
+from vcrf.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from vcrf.estimators import VCRF
 
 
-class NoPlotsError(VcrfError, ImportError):
-    """matplotlib is not installed."""
-
-
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure; nothing global is touched, and no window is opened."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise NoPlotsError(
+        raise MissingExtraError(
             "A picture needs matplotlib, which is not installed. Install it with: pip install 'vcrf[plots]'."
         ) from error
     return Figure(figsize=(width, height), layout="constrained")

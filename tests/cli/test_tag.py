@@ -106,13 +106,18 @@ def test_byte_order_mark_and_crlf_are_kept(model: Path, call: Call) -> None:
     assert out.endswith(b"\t_\r\n\r\n")
 
 
-def test_a_line_of_a_megabyte_and_a_sentence_of_100000_tokens(model: Path, call: Call) -> None:
-    """One sentence each; k best need a table that is too large, and say so."""
+def test_a_line_of_a_megabyte_and_a_sentence_of_100000_tokens(
+    model: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence each; k best need a table that grows with it, which has a limit: exit code 1 and the line."""
     line = "word " * 200_000
     assert call("tag", model, "--format", "tsv", given=line).stdout.count("\n") == 200_001
     rows = "".join(f"{i}\tw\t_\t_\t_\t_\t_\t_\t_\t_\n" for i in range(1, 100_001))
     assert len(fields(call("tag", model, "--marginals", given=rows).stdout, 3)) == 100_000
     assert call("tag", model, given="w" * 1_000_000).stdout.count("\n") == 3
+    monkeypatch.setattr("vcrf.decoding.potentials.MAX_LATTICE", 1000)
+    result = call("tag", model, "--nbest", 2, given="a\n" + "w " * 1000, code=1)
+    assert "<stdin>:2: A sentence of 1,000 tokens" in result.stderr
 
 
 def test_a_file_that_is_no_model(tmp_path: Path, call: Call) -> None:

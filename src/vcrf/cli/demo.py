@@ -62,7 +62,7 @@ def _train(corpus: Corpus) -> tuple[dict[str, VCRF], dict[str, float]]:
     for name, strength in STRENGTHS.items():
         began = time.perf_counter()
         with TrainingProgress(1e-3, name) as progress:
-            tagger = VCRF(complexity_strength=strength, base_strength=BASE_STRENGTH, callback=progress.update)
+            tagger = VCRF(complexity_strength=strength, base_strength=BASE_STRENGTH, callback=progress.callback)
             taggers[name] = tagger.fit(corpus.tokens, corpus.labels)
         seconds[name] = time.perf_counter() - began
     return taggers, seconds
@@ -105,14 +105,15 @@ def _tag_and_explain(tagger: VCRF, tokens: list[str]) -> None:
 
 
 def _write(taggers: dict[str, VCRF], directory: Path) -> None:
-    from vcrf.plots import NoPlotsError, plot_training
+    from vcrf.errors import MissingExtraError
+    from vcrf.plots import plot_training
 
     taggers["VCRF"].save(directory / "demo.vcrf")
     print_rich(f"Model: {directory / 'demo.vcrf'}")
     try:
         plot_training(taggers, directory / "demo.png")
         print_rich(f"Picture: {directory / 'demo.png'}")
-    except NoPlotsError as error:
+    except MissingExtraError as error:
         say(f"No picture. {error}")
 
 
