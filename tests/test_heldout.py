@@ -150,6 +150,16 @@ def test_unseen_labels_and_constraints_count(train: vcrf.Corpus, dev: vcrf.Corpu
     assert bound.history_[-1].dev_error != pytest.approx(token_error(dev.labels, free).rate)
 
 
+def test_tokens_without_a_label_are_not_counted(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
+    """None in y_dev; the words still count as context."""
+    some = [[label if t % 2 else None for t, label in enumerate(y)] for y in dev.labels]
+    model = VCRF().fit(train.tokens, train.labels, X_dev=dev.tokens, y_dev=some)
+    predicted = model.predict(dev.tokens)
+    true = [[label for label in y if label] for y in some]
+    found = [[b for a, b in zip(y, p, strict=True) if a] for y, p in zip(some, predicted, strict=True)]
+    assert model.history_[-1].dev_error == pytest.approx(token_error(true, found).rate)
+
+
 def test_feature_dicts(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
     """Given attributes, an empty sentence included."""
     X_dev, y_dev = [[], *as_dicts(dev.tokens)], [[], *dev.labels]
@@ -172,7 +182,8 @@ def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: p
         (0, [["a"]], [["A"]], "patience must be a positive number of rounds, or None, got 0"),
         (None, [["a"]], None, "X_dev and y_dev belong together"),
         (None, [["a"]], [["A", "B"]], "Sentence 0: expected one label a token"),
-        (None, [[]], [[]], "development set needs at least one token"),
+        (None, [[]], [[]], "development set needs at least one labelled token"),
+        (None, [["a"]], [[None]], "development set needs at least one labelled token"),
         (None, [[{"w": "a"}]], [["A"]], "read off tokens"),
     ],
 )

@@ -19,6 +19,7 @@ from vcrf.inputs import (
     as_sentences,
     check_lengths,
     check_readable,
+    check_together,
     label_numbers,
     listed_labels,
     read_text,
@@ -37,7 +38,9 @@ from vcrf.running import (
     n_threads,
     warn_unless_converged,
 )
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
+from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
+from vcrf.tuning import TuneResult
+from vcrf.tuning.search import strength_order, tune
 from vcrf.types import Floats
 
 __all__ = ["VCRF", "SequenceEstimator"]
@@ -72,7 +75,7 @@ class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-l
         return tags
 
 
-class _TrainingData(NamedTuple):
+class TrainingData(NamedTuple):
     """What fitting needs of the data, whatever the strengths."""
 
     problem: Problem
@@ -222,16 +225,18 @@ class VCRF(SequenceEstimator):
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
         X_dev, y_dev : optional
             Development set, never trained on: its token error is in `history_` after each round, and with
-            `patience` it decides which weights are kept.
+            `patience` it decides which weights are kept. Tokens whose label is None are not counted.
 
         Returns
         -------
         VCRF
             Itself.
         """
+        check_together(X_dev, y_dev)
         patience = check_patience(self.patience, X_dev is not None)
         data = self._read(X, y, sample_weight)
-        return self._solve(data, None, self._development(data, X_dev, y_dev), patience)
+        development = None if X_dev is None else self._development(data, X_dev, y_dev)
+        return self._solve(data, None, development, patience)
 
     def path(
         self,
@@ -258,14 +263,60 @@ class VCRF(SequenceEstimator):
         data = self._read(X, y, sample_weight)
         typical = float(np.mean(data.complexities))
         start: SolverResult | None = None
-        for complexity, base in sorted(grid, key=lambda point: (-(point[0] * typical + point[1]), -point[0])):
+        for complexity, base in sorted(grid, key=lambda point: strength_order(point, typical)):
             tagger: VCRF = clone(self).set_params(complexity_strength=complexity, base_strength=base)
             start = tagger._solve(data, start).result_
             yield tagger
             if start.status is Status.INTERRUPTED:
                 return
 
-    def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> _TrainingData:
+    def tune(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        X_dev: Iterable[Any] | None = None,
+        y_dev: Iterable[Any] | None = None,
+        *,
+        folds: int = 5,
+        complexity_strengths: Sequence[float] | None = None,
+        base_strengths: Sequence[float] | None = None,
+        settle: float | None = 1e-3,
+        sample_weight: Sequence[float] | None = None,
+        random_state: int = 0,
+    ) -> TuneResult:
+        """Choose the strengths by the token error on a development set, or by cross-validation.
+
+        The data of a fold are read once and each point of the grid starts from the one before. Ctrl-C keeps what is
+        done: the best of it is trained and returned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        X_dev, y_dev : optional
+            Development set; then there are no folds.
+        folds : int
+            Number of parts of X, drawn by `random_state`; each is held out once.
+        complexity_strengths, base_strengths : sequence of float, optional
+            The grid is all their pairs but (0, 0). By default base strengths of 2, 1, 0.5, 0.25 and 0.1
+            occurrences (divided by m sentences), and complexity strengths that add 0, 0.1, 0.3 and 1 to them
+            (divided by m and the families' mean complexity).
+        settle : float, optional
+            A point ends when 20 passes decrease its objective by less than this share; the rows of the table have
+            the certified gaps. None solves every point to `tol`.
+        random_state : int
+            Seed of the folds.
+
+        Returns
+        -------
+        TuneResult
+            The table, its best row (of equal errors the sparsest), and an estimator trained on X there, to `tol`.
+        """
+        return tune(
+            self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle, random_state
+        )
+
+    def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> TrainingData:
         """Check the input and build the problem; nothing is kept on the estimator yet."""
         sentences, labels, weights = training_sentences(X, y, sample_weight)
         classes = sorted_classes(labels)
@@ -278,20 +329,12 @@ class VCRF(SequenceEstimator):
         problem = build_problem(
             text, label_numbers(labels, classes), len(classes), families, weights=weights, candidates=self.candidates
         )
-        return _TrainingData(problem, classes, complexities)
+        return TrainingData(problem, classes, complexities)
 
-    def _development(
-        self, data: _TrainingData, X: Iterable[Any] | None, y: Iterable[Any] | None
-    ) -> DevelopmentSet | None:
-        """Check and read the development set."""
-        if (X is None) != (y is None):
-            raise InputError("X_dev and y_dev belong together: got one without the other.")
-        if X is None or y is None:
-            return None
+    def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
+        """Check and read a development set."""
         sentences, labels = as_sentences(X), listed_labels(y)
         check_lengths(sentences, labels)
-        if not any(labels):
-            raise InputError("The development set needs at least one token: got none. Check what was read into X_dev.")
         text = read_text(sentences, isinstance(data.problem.text, AttributeText) or None)
         check_readable(text, data.problem.families)
         moves = None if self.constraints is None else as_constraints(self.constraints).compile(data.classes)
@@ -299,26 +342,31 @@ class VCRF(SequenceEstimator):
 
     def _solve(
         self,
-        data: _TrainingData,
+        data: TrainingData,
         start: SolverResult | None,
         development: DevelopmentSet | None = None,
         patience: int | None = None,
     ) -> VCRF:
-        from vcrf.solvers.working_set import solve
-
         problem = data.problem
-        penalty = self._penalty(data.complexities, problem.text.n_sentences)
-        watch = None if development is None else DevelopmentWatch(development, penalty.bind(problem), patience)
-        result = solve(
-            problem, penalty, costs=self._costs(problem.text), tol=check_tol(self.tol),
-            max_passes=check_passes("max_passes", self.max_passes), threads=n_threads(self.n_jobs), start=start,
-            callback=combined_callback(self.callback, self.verbose), watch=watch,
-        )  # fmt: skip
-        self.model_ = build_model(problem, penalty.bind(problem), result, data.classes, data.complexities)
+        penalty = self._penalty(data.complexities, problem.text.n_sentences).bind(problem)
+        watch = None if development is None else DevelopmentWatch(development, penalty, patience)
+        result = self._run(data, start, watch)
+        self.model_ = build_model(problem, penalty, result, data.classes, data.complexities)
         self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
         warn_unless_converged(result, "max_passes")
         return self
+
+    def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+        from vcrf.solvers.working_set import solve
+
+        problem = data.problem
+        return solve(
+            problem, self._penalty(data.complexities, problem.text.n_sentences), costs=self._costs(problem.text),
+            tol=check_tol(self.tol), max_passes=check_passes("max_passes", self.max_passes),
+            threads=n_threads(self.n_jobs), start=start, callback=combined_callback(self.callback, self.verbose),
+            watch=watch,
+        )  # fmt: skip
 
     @property
     def objective_(self) -> float:

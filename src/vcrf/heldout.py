@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from numbers import Integral
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from vcrf.decoding.constraints import AllowedMoves
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.restrict import restrict
+from vcrf.errors import InputError
 from vcrf.families import Text
 from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
 from vcrf.penalties import BoundPenalty
@@ -30,7 +32,7 @@ class DevelopmentSet:
     ----------
     problem : Problem
     text : Text
-    labels : lists of labels; one that training has not seen counts as wrong
+    labels : lists of labels; one that training has not seen counts as wrong, None is not counted
     classes : the labels of the problem by number
     moves : constraints on the labels, if any
     """
@@ -46,7 +48,11 @@ class DevelopmentSet:
         self.problem, self.sent_ptr = problem, text.sent_ptr
         self.moves = None if moves is None or moves.is_free else moves
         number = {label: i for i, label in enumerate(classes)}
-        self.y = np.array([number.get(label, -1) for label in chain.from_iterable(labels)], np.int64)
+        flat = list(chain.from_iterable(labels))
+        self.counted = np.flatnonzero([isinstance(label, (str, Integral)) for label in flat])
+        if len(self.counted) == 0:
+            raise InputError("A development set needs at least one labelled token: got none. Check its X and y.")
+        self.y = np.array([number.get(flat[t], -1) for t in self.counted.tolist()], np.int64)
         found = list(self._read(text))
         # An attribute is a column and the source that reads it.
         self.attributes = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for _, ids, _ in found)]))
@@ -60,7 +66,7 @@ class DevelopmentSet:
         scores = self.potentials(penalty, features, w)
         if self.moves is not None:
             scores = restrict(scores, self.moves)
-        return float(np.mean(np.concatenate(scores.decode()) != self.y))
+        return float(np.mean(np.concatenate(scores.decode())[self.counted] != self.y))
 
     def potentials(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Potentials:
         """Scores of the text, those of the model that `build_model` would give."""

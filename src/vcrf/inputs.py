@@ -52,6 +52,12 @@ def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> Non
             )
 
 
+def check_together(X_dev: object, y_dev: object) -> None:
+    """Raise InputError if one of them is missing."""
+    if (X_dev is None) != (y_dev is None):
+        raise InputError("X_dev and y_dev belong together: got one without the other.")
+
+
 def training_sentences(
     X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None
 ) -> tuple[list[Sequence[Any]], list[list[Label]], Floats | None]:

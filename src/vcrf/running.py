@@ -62,19 +62,24 @@ def combined_callback(callback: Callback | None, verbose: bool) -> Callback | No
     return both
 
 
-def _terminal_report() -> Callable[[IterationRecord], None]:
+def terminal() -> Callable[[str], None]:
+    """Return a function that writes a line to stderr."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
+    return lambda line: console.print(line, markup=False)
+
+
+def _terminal_report() -> Callable[[IterationRecord], None]:
+    write = terminal()
 
     def report(record: IterationRecord) -> None:
         is_certified = record.objective > 0.0 and record.gap < np.inf
         gap = f"{record.gap / record.objective:.1e}" if is_certified else "?"
         error = "" if record.dev_error is None else f"  dev error {100 * record.dev_error:.2f} %"
-        console.print(
+        write(
             f"{record.seconds:8.2f} s  {record.n_passes:5d} passes  objective {record.objective:.6f}  "
-            f"relative gap {gap}  {record.n_active} active{error}",
-            markup=False,
+            f"relative gap {gap}  {record.n_active} active{error}"
         )
 
     return report

@@ -167,16 +167,19 @@ def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
 
 def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int, plot: Path | None) -> TuneResult:
     """Choose the strengths; one that is given stays."""
-    given = {"complexity": tagger.complexity_strength, "base": tagger.base_strength}
-    grid = {f"{name}_strengths": [strength] for name, strength in given.items() if strength is not None}
+
+    def grid(strength: float | None) -> list[float] | None:
+        return None if strength is None else [strength]
+
     with _watched(tagger, "tuning"):
         found = tagger.tune(
             corpus.tokens,
             corpus.labels,
             *_columns(development),
             folds=folds,
+            complexity_strengths=grid(tagger.complexity_strength),
+            base_strengths=grid(tagger.base_strength),
             random_state=tagger.random_state or 0,
-            **grid,
         )
     if plot is not None:
         found.plot(plot)

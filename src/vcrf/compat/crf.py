@@ -13,7 +13,7 @@ from vcrf.errors import InputError
 from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
-from vcrf.inputs import label_numbers, training_sentences
+from vcrf.inputs import check_together, label_numbers, training_sentences
 from vcrf.model import Label, build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
@@ -174,8 +174,7 @@ class CRF(SequenceEstimator):
         from vcrf.solvers.working_set import solve
 
         _check_supported(self)
-        if (X_dev is None) != (y_dev is None):
-            raise InputError("X_dev and y_dev belong together: got one without the other.")
+        check_together(X_dev, y_dev)
         sentences, labels, _ = training_sentences(X, y)
         classes = list(dict.fromkeys(chain.from_iterable(labels)))
         problem = self._problem(read_attributes(sentences), labels, classes)
