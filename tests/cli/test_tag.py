@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -106,13 +107,18 @@ def test_byte_order_mark_and_crlf_are_kept(model: Path, call: Call) -> None:
     assert out.endswith(b"\t_\r\n\r\n")
 
 
-def test_a_line_of_a_megabyte_and_a_sentence_of_100000_tokens(model: Path, call: Call) -> None:
-    """One sentence each; k best need a table that is too large, and say so."""
+def test_a_line_of_a_megabyte_and_a_sentence_of_100000_tokens(
+    model: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence each; k best need a table that grows with it, which has a limit: exit code 1 and the line."""
     line = "word " * 200_000
     assert call("tag", model, "--format", "tsv", given=line).stdout.count("\n") == 200_001
     rows = "".join(f"{i}\tw\t_\t_\t_\t_\t_\t_\t_\t_\n" for i in range(1, 100_001))
     assert len(fields(call("tag", model, "--marginals", given=rows).stdout, 3)) == 100_000
     assert call("tag", model, given="w" * 1_000_000).stdout.count("\n") == 3
+    monkeypatch.setattr("vcrf.decoding.potentials.MAX_LATTICE", 1000)
+    result = call("tag", model, "--nbest", 2, given="a\n" + "w " * 1000, code=1)
+    assert "<stdin>:2: A sentence of 1,000 tokens" in result.stderr
 
 
 def test_a_file_that_is_no_model(tmp_path: Path, call: Call) -> None:
@@ -131,6 +137,7 @@ def test_a_model_of_given_attributes_cannot_tag_text(tmp_path: Path, call: Call)
     assert "trained on feature dicts" in call("tag", tmp_path / "m", given="a", code=2).stderr
 
 
+@pytest.mark.skipif(os.name == "nt", reason="select is for sockets there")
 def test_a_pipe_gets_its_answer_at_once(model: Path) -> None:
     """A sentence is labelled before the next one is written."""
     with start("tag", model, "--format", "tsv") as process:
@@ -139,6 +146,10 @@ def test_a_pipe_gets_its_answer_at_once(model: Path) -> None:
         for _ in range(2):
             process.stdin.write(b"a\n")
             process.stdin.flush()
+            has_answer, _, _ = select.select([process.stdout], [], [], 60.0)
+            if not has_answer:
+                process.kill()
+            assert has_answer
             assert process.stdout.readline().startswith(b"a\t")
             assert process.stdout.readline() == b"\n"
         process.stdin.close()

@@ -78,6 +78,27 @@ def test_the_split_of_the_same_file_can_be_the_development_data(
     assert "dev_token_error" in json.loads(call(*args, "--base-strength", 0.05).stdout)
 
 
+@pytest.mark.parametrize("by_folds", [True, False])
+def test_tune_chooses_the_strengths(by_folds: bool, treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """By folds or on development data; what is given stays, and the picture is drawn."""
+    model, picture = tmp_path / "m.vcrf", tmp_path / "p.svg"
+    how = ("--folds", 2) if by_folds else ("--dev-split", "test")
+    result = call(
+        "train", treebank_file, "--split", "train", "--tune", *how, "--plot", picture, "-o", model, "--json",
+        "--complexity-strength", 0,
+    )  # fmt: skip
+    report = json.loads(result.stdout)
+    rows, best = report["tuning"], report["best"]
+    assert len(rows) > 1
+    assert best["error"] == min(row["error"] for row in rows)
+    assert {row["complexity_strength"] for row in rows} == {0.0}
+    assert {row["n_folds"] for row in rows} == ({2} if by_folds else {1})
+    assert load(model).base_strength == best["base_strength"]
+    assert report["relative_gap"] <= 1e-3
+    assert "<svg" in picture.read_text()
+    assert "| base_strength |" in result.stderr
+
+
 def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: Call) -> None:
     """A column file from standard input."""
     rows = ["".join(f"{a}\tx\t{b}\n" for a, b in zip(s.tokens, s.labels, strict=True)) for s in corpus]
@@ -171,7 +192,7 @@ def test_ctrl_c_before_there_is_a_model_writes_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"Interrupted: nothing was written." in err
+    assert b"Interrupted: no file was written." in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -41,7 +41,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             _leave_quietly()
         except KeyboardInterrupt:
-            fail("Interrupted: nothing was written.", INTERRUPTED)
+            fail("Interrupted: no file was written.", INTERRUPTED)
         except (VcrfError, OSError) as error:
             fail(in_options(str(error)), FAILED)
         except MemoryError:

@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LINES = 1.0
 
 
 class TrainingProgress:
-    """Shows the relative gap falling to the tolerance; its `update` is an estimator's callback.
+    """Shows the relative gap falling to the tolerance; its `callback` is an estimator's.
 
     Use it as a context: on a terminal the bar is drawn between entering and leaving.
     """
@@ -31,6 +31,8 @@ class TrainingProgress:
         self._last_line = -math.inf
         self._bar = _bar() if sys.stderr.isatty() else None
         self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
+        # A plain function: scikit-learn copies the parameters of an estimator, and a bar cannot be copied.
+        self.callback = lambda record: self.update(record)
 
     def __enter__(self) -> TrainingProgress:
         if self._bar:

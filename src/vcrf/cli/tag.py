@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from vcrf.cli.options import Form, ModelFile, Tag, column
+from vcrf.cli.output import say
 
 
 class InputFormat(StrEnum):
@@ -79,6 +80,8 @@ def tag(
     check_labels_text(tagger.model_)
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
+    if str(file) == "-" and sys.stdin.isatty():
+        say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
     text = open_raw(file, input_format.value, column(tag), form, layout)
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest)
     load_numba_without_scipy()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +19,7 @@ from vcrf.cli.output import print_json, say
 if TYPE_CHECKING:
     from vcrf import VCRF, Corpus
     from vcrf.data.layout import Layout
+    from vcrf.tuning import TuneResult
 
 
 class Families(StrEnum):
@@ -86,6 +89,13 @@ def train(
         int | None, typer.Option(metavar="N", min=1, help="Threads. Default: all cores. The model is the same.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed for what is drawn at random.")] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose the strengths that are not given, on --dev or by cross-validation.")
+    ] = False,
+    folds: Annotated[int, typer.Option(metavar="K", min=2, help="Folds of --tune without development data.")] = 5,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Picture of --tune: error and size along the grid (.png, .svg).")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Learn a model from labelled files.
@@ -94,6 +104,7 @@ def train(
     vcrf train my.conllu -o my.vcrf
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
     vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
+    vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
     the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
@@ -102,7 +113,8 @@ def train(
     from vcrf.files import check_target
 
     began = time.perf_counter()
-    check_target(output)
+    for target in (output, *([plot] if plot else [])):
+        check_target(target)
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
@@ -119,14 +131,18 @@ def train(
     elif patience is not None:
         raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
-    tagger = _fit(estimator(**parameters), corpus, development)
+    tagger = estimator(**parameters)
+    found = _tune(tagger, corpus, development, folds, plot) if tune else None
+    tagger = found.estimator if found else _fit(tagger, corpus, development)
     report = _report(tagger, development, began)
+    if found is not None:
+        report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
     _save(tagger, layout, output)
     if json:
         print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
     else:
         _print_report(report, output)
-    if report["status"] == "INTERRUPTED":
+    if report["status"] == "INTERRUPTED" or (found is not None and found.is_interrupted):
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(INTERRUPTED)
 
@@ -147,19 +163,49 @@ def _estimator(surrogate: str) -> type[VCRF]:
 
 
 def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
-    """Train, with progress on stderr; what the library warns of is said there too."""
+    with _watched(tagger, "training"):
+        return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development))
+
+
+def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int, plot: Path | None) -> TuneResult:
+    """Choose the strengths; one that is given stays."""
+
+    def grid(strength: float | None) -> list[float] | None:
+        return None if strength is None else [strength]
+
+    with _watched(tagger, "tuning"):
+        found = tagger.tune(
+            corpus.tokens,
+            corpus.labels,
+            *_columns(development),
+            folds=folds,
+            complexity_strengths=grid(tagger.complexity_strength),
+            base_strengths=grid(tagger.base_strength),
+            random_state=tagger.random_state or 0,
+        )
+    if plot is not None:
+        found.plot(plot)
+    say(found.to_markdown())
+    return found
+
+
+def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
+    return (None, None) if corpus is None else (corpus.tokens, corpus.labels)
+
+
+@contextmanager
+def _watched(tagger: VCRF, title: str) -> Iterator[None]:
+    """Show the tagger's progress on stderr; what the library warns of is said there too."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
     with warnings.catch_warnings(record=True) as caught, compile_notice():
         warnings.simplefilter("always")
-        with TrainingProgress(tagger.tol) as progress:
-            tagger.set_params(callback=progress.update)
-            dev = (None, None) if development is None else (development.tokens, development.labels)
-            tagger.fit(corpus.tokens, corpus.labels, None, *dev)
+        with TrainingProgress(tagger.tol, title) as progress:
+            tagger.set_params(callback=progress.callback)
+            yield
     for warning in caught:
         say(in_options(str(warning.message)))
-    return tagger
 
 
 def _report(tagger: VCRF, development: Corpus | None, began: float) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class RawFile(NamedTuple):
 
     Parameters
     ----------
+    name : str
+        For messages.
     reader : RawReader
     has_bom : bool
         Whether the file begins with a byte order mark.
@@ -75,6 +77,7 @@ class RawFile(NamedTuple):
         The field that labels belong in when they are written as CoNLL-U.
     """
 
+    name: str
     reader: RawReader
     has_bom: bool
     blocks: Iterator[list[RawSentence]]
@@ -124,7 +127,7 @@ def open_raw(
     # In a column file a number says which of its own columns is meant.
     is_own_number = isinstance(reader, ColumnReader) and isinstance(tag, int)
     conllu_tag = _conllu_columns(wanted._replace(tag=None) if is_own_number else wanted).tag
-    return RawFile(reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
+    return RawFile(name, reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
 
 
 class _Wanted(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from vcrf.data.raw import OutputFormat, RawFile, RawSentence
 from vcrf.data.writers import Tagging, choose_writer
-from vcrf.errors import InputError
+from vcrf.errors import BudgetError, InputError
 from vcrf.families import NamedFeature
 from vcrf.model import Label, Model
 
@@ -47,7 +47,11 @@ def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
         yield _BOM
     for block in file.blocks:
         sentences = [sentence for sentence in block if sentence.tokens]
-        taggings = iter(_taggings(tagger, sentences, wanted))
+        try:
+            taggings = iter(_taggings(tagger, sentences, wanted))
+        except BudgetError as error:
+            longest = max(sentences, key=lambda sentence: len(sentence.tokens))
+            raise BudgetError(f"{file.name}:{longest.first_line}: {error}") from error
         yield "".join([write(sentence, next(taggings) if sentence.tokens else []) for sentence in block])
 
 
