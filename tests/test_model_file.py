@@ -626,6 +626,10 @@ WRONG = {
     "labels' offsets": (tensors("labels.offsets", 1, 99), "offsets of labels must rise from 0"),
     "labels' first offset": (tensors("labels.offsets", 0, 1), "offsets of labels must rise from 0"),
     "names' last offset": (tensors("names.offsets", -1, 1), "offsets of names must rise from 0"),
+    "names' bytes left over": (
+        replaced("names.offsets", lambda old: np.minimum(old, old[-1] - 1)),
+        "offsets of names must rise from 0",
+    ),
     "too few names": (strings("names", b"one"), "names has 1 elements, expected"),
     "no offsets at all": (replaced("names.offsets", lambda old: old[:0]), "offsets of names"),
     "ptr falls": (tensors("ptr", 1, 10**6), "ptr must have .* elements that rise from 0"),
@@ -769,6 +773,14 @@ def test_trailing_and_missing_bytes_are_refused(content):
     for wrong in (content + b"\0", content[:-1], content[:8], content[: len(content) // 2]):
         with pytest.raises(InputError, match=r"damaged: .* Copy the file again"):
             model_file.from_buffer(wrong, "m")
+
+
+def test_tensors_that_are_not_aligned_are_refused(content):
+    """One more blank in the header is valid JSON, and moves all tensors by a byte."""
+    size = int.from_bytes(content[:8], "little")
+    moved = (size + 1).to_bytes(8, "little") + content[8 : 8 + size] + b" " + content[8 + size :]
+    with pytest.raises(InputError, match="is not aligned"):
+        model_file.from_buffer(moved, "m")
 
 
 def test_a_file_that_ends_in_its_header_is_told(content):
