@@ -26,8 +26,9 @@ from sklearn.exceptions import ConvergenceWarning
 import corpora
 import vcrf
 from hostile import Parts, damaged, forged, frame
-from vcrf import VCRF, model_file, read_corpus, tensor_file
+from vcrf import VCRF, load, model_file, read_corpus, tensor_file
 from vcrf.compat import CRF
+from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template
 from vcrf.model import Model
@@ -849,3 +850,34 @@ def test_a_treebank_is_tagged_the_same(treebank, tmp_path):
     assert loaded.predict(test.tokens) == fitted.predict(test.tokens)
     assert loaded.predict_marginals(test.tokens[:20]) == fitted.predict_marginals(test.tokens[:20])
     assert loaded.score(test.tokens, test.labels) > 0.7
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        "BIO",
+        [("B-X", "B-X"), ["O", "B-X"]],
+        Constraints("BIO", [("B-X", "B-X")], ["O"], ["I-X"]),
+    ],
+)
+def test_constraints_survive(tmp_path, constraints):
+    """Schemes, forbidden pairs and whole objects: the loaded estimator labels under the same constraints."""
+    X = [["a", "b", "c"], ["b", "b", "a"], ["c"]]
+    tagger = VCRF(constraints=constraints, base_strength=0.01).fit(X, [["B-X", "I-X", "O"], ["O", "B-X", "I-X"], ["O"]])
+    tagger.save(tmp_path / "c.vcrf")
+    again = load(tmp_path / "c.vcrf")
+    assert as_constraints(again.constraints).compile(again.classes_).pairs.tolist() == (
+        as_constraints(constraints).compile(tagger.classes_).pairs.tolist()
+    )
+    assert again.predict(X) == tagger.predict(X)
+    assert again.predict_marginals(X) == tagger.predict_marginals(X)
+
+
+def test_development_errors_survive(tmp_path):
+    """The history keeps the errors on the development set."""
+    X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
+    tagger = VCRF(base_strength=0.01).fit(X, y, X_dev=X, y_dev=y)
+    tagger.save(tmp_path / "d.vcrf")
+    again = load(tmp_path / "d.vcrf")
+    assert [record.dev_error for record in again.history_] == [record.dev_error for record in tagger.history_]
+    assert tagger.history_[-1].dev_error is not None

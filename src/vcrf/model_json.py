@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.facts import TrainingFacts
 from vcrf.families.explicit import NamedFeature
@@ -124,7 +125,10 @@ def load_training_facts(value: Any) -> TrainingFacts | None:
 
 def _dump_record(record: Any) -> dict[str, Any]:
     """Fields of a dataclass that are text or numbers."""
-    kinds: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": _dump_float}
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "str": str, "int": int, "float": _dump_float,
+        "float | None": lambda number: None if number is None else _dump_float(number),
+    }  # fmt: skip
     return {
         field.name: kinds[str(field.type)](getattr(record, field.name))
         for field in fields(record)
@@ -154,7 +158,9 @@ def _load_typed(value: Any, kind: str, name: str) -> Any:
         return value
     if kind == "int" and type(value) is int and value >= 0:
         return value
-    if kind == "float":
+    if kind == "float | None" and value is None:
+        return None
+    if kind in ("float", "float | None"):
         return _load_float(value, name)
     raise InputError(f"{name} is no {kind}: {_short(value)}")
 
@@ -185,6 +191,8 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = None
         elif _is_families(value):
             found[name] = {"families": [_dump_family(family) for family in value]}
+        elif name == "constraints" and not isinstance(value, str):
+            found[name] = {"constraints": _dump_constraints(as_constraints(value))}
         elif isinstance(value, Mapping):
             mapping = {key: dump_scalar(item) for key, item in value.items()}
             if all(isinstance(key, str) and item is not None for key, item in mapping.items()):
@@ -207,9 +215,39 @@ def _load_param(value: Any, name: str) -> Any:
         return None
     if isinstance(value, dict) and set(value) == {"families"}:
         return [_load_family(item) for item in _list(value["families"], name)]
+    if isinstance(value, dict) and set(value) == {"constraints"}:
+        return _load_constraints(value["constraints"])
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
         return {key: load_scalar(item, name) for key, item in value["mapping"].items()}
     return load_scalar(value, name)
+
+
+def _dump_constraints(constraints: Constraints) -> dict[str, Any]:
+    return {
+        "scheme": constraints.scheme,
+        "forbidden": [[dump_scalar(label) for label in pair] for pair in constraints.forbidden],
+        "forbidden_starts": [dump_scalar(label) for label in constraints.forbidden_starts],
+        "forbidden_ends": [dump_scalar(label) for label in constraints.forbidden_ends],
+    }
+
+
+def _load_constraints(value: Any) -> Constraints:
+    if not isinstance(value, dict) or set(value) != {"scheme", "forbidden", "forbidden_starts", "forbidden_ends"}:
+        raise InputError(f"constraints have other fields: {_short(value)}")
+    if not (value["scheme"] is None or isinstance(value["scheme"], str)):
+        raise InputError(f"the scheme of the constraints is no text: {_short(value['scheme'])}")
+    pairs = [_labels(pair) for pair in _list(value["forbidden"], "forbidden")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InputError("a forbidden transition is no pair")
+    starts, ends = _labels(value["forbidden_starts"]), _labels(value["forbidden_ends"])
+    return as_constraints(Constraints(value["scheme"], tuple((a, b) for a, b in pairs), starts, ends))
+
+
+def _labels(value: Any) -> tuple[str | int, ...]:
+    labels = _list(value, "labels")
+    if not all(type(label) in (str, int) for label in labels):
+        raise InputError(f"a label is neither text nor a whole number: {_short(labels)}")
+    return tuple(labels)
 
 
 def dump_scalar(value: Any) -> Any:
