@@ -71,10 +71,14 @@ def solve(
         decrease the objective by less than this share (None: tol / 100)
     watch : see `Watch`; its preferred weights are certified and returned
     """
+    from threadpoolctl import threadpool_limits
+
     settle = 0.01 * tol if settle is None else settle
-    run = _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle)
-    run.watch = watch
-    return run.run(start)
+    # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
+    with threadpool_limits(1):
+        run = _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle)
+        run.watch = watch
+        return run.run(start)
 
 
 def solve_path(
@@ -477,8 +481,6 @@ class _Run:
         return True
 
     def _newton_step(self, state: _State) -> tuple[_State | None, float]:
-        from threadpoolctl import threadpool_limits
-
         model = self.model
         if model is None:  # pragma: no cover - _renew_model comes first
             return None, 0.0
@@ -488,9 +490,7 @@ class _Run:
         diagonal = np.diag_indices(len(w))
         kept = model.hessian[diagonal]
         model.hessian[diagonal] += curved
-        # One BLAS thread: on a busy machine its spinning threads cost more than they bring.
-        with threadpool_limits(1):
-            found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
+        found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
         model.hessian[diagonal] = kept
         d = np.zeros(len(state.w))
         d[where[present]] = found[present]
