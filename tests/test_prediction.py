@@ -247,3 +247,17 @@ def test_compat_crf_takes_constraints_too() -> None:
     new = [[{"w": w} for w in x] for x in NEW]
     assert all(map(is_bio, crf.predict(new, constraints="BIO")))
     assert crf.sequence_probability(dicts, crf.predict(dicts))[0] > 0.5
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True, "3"])
+def test_k_is_a_positive_integer(tagger: VCRF, k: Any) -> None:
+    """Refused before any lattice is built."""
+    with pytest.raises(InputError, match="k must be a positive integer"):
+        tagger.predict_kbest(NEW, k)
+
+
+def test_model_knows_its_norm() -> None:
+    """Also when it was not given."""
+    assert VCRF().fit(X, Y).model_.norm == "elastic"
+    assert VCRF(base_strength=0.01).fit(X, Y).model_.norm == "l1"
+    assert VCRF(norm="l2").fit(X, Y).model_.norm == "l2"

@@ -46,6 +46,9 @@ from vcrf.types import Floats
 
 __all__ = ["VCRF", "SequenceEstimator"]
 
+# Presets have a family for each word and each length: beyond this only their number grows.
+_MAX_LIMIT = 100
+
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A tagger with parameters that learns. A subclass sets `classes_` and `model_` in `fit`."""
@@ -434,8 +437,8 @@ class VCRF(SequenceEstimator):
             raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
         for name, limit in given.items():
             least = 1 if name == "tags" else 0
-            if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < least:
-                raise InputError(f"{name} must be an integer of at least {least}, got {limit!r}.")
+            if not isinstance(limit, Integral) or isinstance(limit, bool) or not least <= limit <= _MAX_LIMIT:
+                raise InputError(f"{name} must be an integer from {least} to {_MAX_LIMIT}, got {limit!r}.")
         if isinstance(text, AttributeText):
             if self.families == "paper":
                 raise InputError(

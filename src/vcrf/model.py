@@ -110,6 +110,12 @@ class Model:
         return len(self.labels)
 
     @property
+    def norm(self) -> str:
+        """Norm of the penalty in training: "l1", "l2" or "elastic"."""
+        has_l1, has_l2 = any(f.l1 > 0.0 for f in self.families), any(f.l2 > 0.0 for f in self.families)
+        return ("elastic" if has_l1 else "l2") if has_l2 else "l1"
+
+    @property
     def order(self) -> int:
         """Longest tag pattern that has a weight, at least 1."""
         return int(self.lengths.max(initial=1))

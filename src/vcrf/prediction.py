@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,8 @@ class Tagger:
         self, X: Iterable[Any], k: int = 5, constraints: Any = None, allowed: Iterable[Any] | None = None
     ) -> list[list[tuple[list[Label], float]]]:
         """Find the k best label sequences of each sentence with their probabilities, best first."""
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise InputError(f"k must be a positive integer, got {k!r}.")
         out = []
         for scores in self._potentials(X, constraints, allowed):
             for i, log_z in enumerate(scores.log_partitions().tolist()):

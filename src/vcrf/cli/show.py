@@ -64,6 +64,7 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
         "parameters": document["parameters"],
         "labels": model.labels,
         "order": model.order,
+        "norm": model.norm,
         "n_weights": len(model.weights),
         "training": {**facts, **_relative_gap(facts)},
         "families": [_family_row(model, i) for i in range(len(model.families))],
@@ -97,13 +98,17 @@ def _print_facts(model: Model, document: dict[str, Any]) -> None:
         ("estimator", document["estimator"]),
         ("labels", f"{model.n_labels}: {' '.join(map(str, model.labels))}"),
         ("longest tag pattern", str(model.order)),
-        ("weights", f"{len(model.weights):,}"),
+        ("norm", model.norm),
+        ("weights", f"{len(model.weights):,} of single attributes"),
     ]
-    shown = ("n_sentences", "n_tokens", "n_candidates", "n_columns", "n_active", "objective", "gap")
+    shown = ("n_sentences", "n_tokens", "n_candidates", "n_columns", "objective", "gap")
     rows += [(key, _number(facts[key])) for key in shown if key in facts]
+    if "n_active" in facts:
+        rows.append(("n_active", f"{facts['n_active']:,} (attributes that occur at the same tokens count as one)"))
     rows += [("relative gap", _number(_relative_gap(facts)["relative_gap"])), ("status", _status(facts))]
     rows += [(key, _number(facts[key])) for key in ("n_passes", "seconds") if key in facts]
-    rows += [(key, str(value)) for key, value in document["parameters"].items() if value is not None]
+    given = {key: value for key, value in document["parameters"].items() if value is not None and key != "norm"}
+    rows += [(key, str(value)) for key, value in given.items()]
     print_table("model", ["", ""], rows, left=2)
 
 
