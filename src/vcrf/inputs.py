@@ -25,6 +25,8 @@ def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
     if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
         raise InputError(f"X must be a list of sentences, got {type(X).__name__}. Pass [sentence] for one.")
     sentences = [x if hasattr(x, "__len__") else _listed(x, i) for i, x in enumerate(X)]
+    if {*map(type, sentences)} <= {list, tuple}:
+        return sentences
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, (str, bytes, Mapping)):
             raise InputError(
@@ -141,9 +143,13 @@ def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
 def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:
     """Intern tokens, or flatten given attributes; None looks at the first token."""
     if is_attributes is None:
-        first = next((sentence[0] for sentence in sentences if len(sentence)), "")
-        is_attributes = not isinstance(first, str)
+        is_attributes = not isinstance(first_token(sentences), str)
     return read_attributes(sentences) if is_attributes else intern_sentences(sentences)
+
+
+def first_token(sentences: Sequence[Sequence[Any]]) -> Any:
+    """The first token of all; "" if there is none."""
+    return next((sentence[0] for sentence in sentences if len(sentence)), "")
 
 
 def check_readable(text: Text, families: Sequence[Family]) -> None:

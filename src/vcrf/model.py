@@ -10,18 +10,19 @@ where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.words import WordScorer
 from vcrf.facts import TrainingFacts, training_facts
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
-from vcrf.families.templates import BIAS
+from vcrf.families.templates import BIAS, Template
 from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import DenseLattice
 from vcrf.penalties.separable import BoundPenalty
@@ -122,6 +123,23 @@ class Model:
 
     def potentials(self, text: Text) -> Potentials:
         """Scores of a text; attributes that training did not weight simply do not fire."""
+        if self.words is not None and not isinstance(text, AttributeText):
+            return self.words.potentials_of(text)
+        return self._fired_potentials(text)
+
+    @cached_property
+    def words(self) -> WordScorer | None:
+        """What scores tokenised sentences quickly; None if the model reads more than templates."""
+        if not all(type(source) is Template for source in self.sources):
+            return None
+        return WordScorer(self, self._patterns.is_plain, self._patterns.tables)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields, without what is derived from them."""
+        return {given.name: getattr(self, given.name) for given in fields(self)}
+
+    def _fired_potentials(self, text: Text) -> Potentials:
+        """Scores of any text, attribute by attribute."""
         return self._patterns.score(text.sent_ptr, self._fire(text))
 
     def decode(self, text: Text) -> list[UInts32]:

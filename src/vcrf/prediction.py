@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +16,15 @@ from vcrf.decoding.probability import Event, entity_events, log_probabilities, s
 from vcrf.decoding.restrict import allowed_masks, restrict
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, NamedFeature
-from vcrf.inputs import as_sentences, blocks_of, check_lengths, check_readable, listed_labels, read_text
+from vcrf.inputs import (
+    as_sentences,
+    blocks_of,
+    check_lengths,
+    check_readable,
+    first_token,
+    listed_labels,
+    read_text,
+)
 from vcrf.lattice import DenseLattice
 from vcrf.model import Label, Model
 
@@ -58,7 +66,11 @@ class Tagger:
             Of equal sequences the first in the order of `classes_`. An empty sentence gives an empty list.
         """
         names = np.array([*self._model().labels, None], dtype=object)[:-1]
-        return [names[ids].tolist() for scores in self._potentials(X, constraints, allowed) for ids in scores.decode()]
+        labels: list[list[Label]] = []
+        for scores in self._potentials(X, constraints, allowed):
+            flat = names[scores.decode_tokens()].tolist()
+            labels.extend([flat[first:last] for first, last in pairwise(scores.sent_ptr.tolist())])
+        return labels
 
     def predict_marginals(
         self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None
@@ -189,12 +201,9 @@ class Tagger:
         constraints = getattr(self, "constraints", None) if constraints is None else constraints
         moves = as_constraints([] if constraints is None else constraints).compile(model.labels)
         choices = None if allowed is None else _listed_choices(allowed, len(sentences))
-        is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
         first = 0
         for block in blocks_of(sentences):
-            text = read_text(block, is_attributes if is_attributes else None)
-            check_readable(text, [Family("model", tuple(model.sources))])
-            scores = model.potentials(text)
+            scores = _score(model, block)
             masks = None
             if choices is not None:
                 chosen = choices[first : first + len(block)]
@@ -241,6 +250,15 @@ class ModelTagger(Tagger):
         self.model_ = model
         self.classes_ = list(model.labels)
         self.constraints = constraints
+
+
+def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:
+    if model.words is not None and isinstance(first_token(sentences), str):
+        return model.words.potentials(sentences)
+    is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
+    text = read_text(sentences, is_attributes if is_attributes else None)
+    check_readable(text, [Family("model", tuple(model.sources))])
+    return model.potentials(text)
 
 
 def _listed_probabilities(scores: Potentials, events: list[Event], log: bool) -> list[float]:

@@ -60,7 +60,7 @@ class PatternWeights:
             decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
             if len(longer.weights):
                 found.append(_local_patterns(longer, positions, rows, values))
-        return Potentials(sent_ptr, node, self._tables, _by_token(found, n_tokens), self.order)
+        return Potentials(sent_ptr, node, self.tables, _by_token(found, n_tokens), self.order)
 
     @cached_property
     def _single(self) -> _Rows:
@@ -71,7 +71,8 @@ class PatternWeights:
         return self._rows((self.lengths > 1) & ~self.is_plain)
 
     @cached_property
-    def _tables(self) -> dict[int, Floats]:
+    def tables(self) -> dict[int, Floats]:
+        """Scores of plain tag patterns of each length, see `Potentials`."""
         tables = {}
         for k in np.unique(self.lengths[self.is_plain]).tolist():
             which = self.is_plain & (self.lengths == k)

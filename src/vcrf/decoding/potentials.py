@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -51,15 +52,18 @@ class Potentials:
 
     def decode(self) -> list[UInts32]:
         """Best labels of each sentence, as label numbers; of equal sequences the first by labels."""
+        return self._by_sentence(self.decode_tokens())
+
+    def decode_tokens(self) -> UInts32:
+        """The same for all tokens in one array."""
+        flat = np.empty(len(self.node), np.uint32)
         if self.order == 1:
-            flat = self.node.argmax(axis=1).astype(np.uint32)
-        else:
+            flat[:] = self.node.argmax(axis=1)
+        elif len(flat):
             from vcrf.kernels import decode
 
-            flat = np.empty(len(self.node), np.uint32)
-            if len(flat):
-                decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
-        return self._by_sentence(flat)
+            decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
+        return flat
 
     def lattice(self, i: int) -> DenseLattice:
         """All label sequences of sentence i.
@@ -130,7 +134,7 @@ class Potentials:
         return log_z
 
     def _by_sentence(self, flat: NDArray[Number]) -> list[NDArray[Number]]:
-        return np.split(flat, self.sent_ptr[1:-1]) if len(self) else []
+        return [flat[first:last] for first, last in pairwise(self.sent_ptr.tolist())]
 
     @cached_property
     def _arc_tables(self) -> ArcTables:

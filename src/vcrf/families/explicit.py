@@ -44,11 +44,11 @@ class AttributeText(Text):
 
     def keys(self) -> UInts64:
         """Content hash of each attribute string."""
-        from vcrf.kernels import hashing
+        from vcrf.kernels.strings import hash_strings
 
         if self._keys is None:
             self._keys = np.empty(len(self.names), np.uint64)
-            hashing.hash_strings(*encode_strings(self.names), self._keys)
+            hash_strings(*encode_strings(self.names), self._keys)
         return self._keys
 
     def source_number(self, source_name: str) -> int:

@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 
 from vcrf.errors import InputError
+from vcrf.families import characters
 from vcrf.types import Ints, UInts32, UInts64
 
 
@@ -119,7 +120,7 @@ class Text:
         return len(np.unique(hashes[hashes != 0]))
 
     def _read(self, name: str) -> UInts64:
-        from vcrf.kernels import hashing
+        from vcrf.kernels.strings import hash_affixes, hash_strings
 
         out = np.zeros(len(self.words) + 1, np.uint64)
         # The boundary reads as itself under every name: a hash that no word has.
@@ -127,11 +128,20 @@ class Text:
         check_reading(name)
         kind, _, size = name.partition(":")
         if size:
-            hashing.hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
+            hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
         elif kind == "word":
-            hashing.hash_strings(*self._encoded(), out[:-1])
+            hash_strings(*self._encoded(), out[:-1])
+        elif kind == "shape":
+            hash_strings(*characters.shapes(*self._encoded()), out[:-1])
+        elif kind == "long_shape":
+            ptr, code_points = self._encoded()
+            hash_strings(ptr, characters.long_shapes(code_points), out[:-1])
+        elif kind == "kind":
+            hashes = np.empty(len(characters.KINDS), np.uint64)
+            hash_strings(*encode_strings(characters.KINDS), hashes)
+            out[:-1] = hashes[characters.kinds(*self._encoded())]
         elif kind in WORD_FUNCTIONS:
-            hashing.hash_strings(*encode_strings([WORD_FUNCTIONS[kind](word) for word in self.words]), out[:-1])
+            hash_strings(*encode_strings(list(map(WORD_FUNCTIONS[kind], self.words))), out[:-1])
         return out
 
     def _encoded(self) -> tuple[Ints, UInts32]:

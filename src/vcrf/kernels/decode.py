@@ -65,106 +65,127 @@ def power(base: int, exponent: int) -> int:
 def correct(
     scratch: Floats,
     table: Floats,
-    local: PatternScores,
-    t: int,
+    size: UInts32,
+    code: UInts32,
+    score: Floats,
+    first: int,
+    last: int,
     depth: int,
     n_labels: int,
-    n_between: int,
     undo: bool,
 ) -> None:
-    """Add the patterns of token t to the arcs that end in them, or put the table's own scores back.
+    """Add patterns first .. last-1, those of a token, to the arcs that end in them, or put the table's own scores back.
 
-    `scratch` and `table` hold one depth: by code if n_between is 0, else as [h, b, a].
+    `scratch` and `table` hold one depth, by code.
     """
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        size = int(local.size[j])
-        if size > depth:  # the sentence is not long enough yet for this pattern
+    for j in range(first, last):
+        if size[j] > depth:  # the sentence is not long enough yet for this pattern
             continue
-        width = power(n_labels, size)
-        for older in range(power(n_labels, depth - size)):
-            at = older * width + int(local.code[j])
-            if n_between > 0:
-                newest = n_between * n_labels
-                at = (at % newest) * n_labels + at // newest
-            scratch[at] = table[at] if undo else scratch[at] + local.score[j]
+        width = power(n_labels, size[j])
+        for older in range(power(n_labels, depth - int(size[j]))):
+            at = older * width + int(code[j])
+            scratch[at] = table[at] if undo else scratch[at] + score[j]
 
 
 @kernel
-def best_short(table: Floats, node: Floats, best_next: Floats, n_labels: int, best: Floats) -> None:
-    """best[s] = max_b table[s, b] + node[b] + best_next[(s, b)], while histories still grow."""
+def best_short(table: Floats, node: Floats, t: int, best: Floats, u: int) -> None:
+    """best[u, s] = max_b table[s, b] + node[t, b] + best[u + 1, (s, b)], while histories still grow."""
+    n_labels = node.shape[1]
     for s in range(len(table) // n_labels):
         top = -np.inf
         for b in range(n_labels):
-            value = table[s * n_labels + b] + (node[b] + best_next[s * n_labels + b])
+            value = table[s * n_labels + b] + (node[t, b] + best[u + 1, s * n_labels + b])
             top = value if value > top else top
-        best[s] = top
+        best[u, s] = top
 
 
 @kernel
-def best_full(full: Floats, node: Floats, best_next: Floats, n_labels: int, peak: Floats, best: Floats) -> None:
-    """best[(a, h)] = max_b full[h, b, a] + node[b] + best_next[(h, b)]; the loop over a is one of vectors."""
-    n_between = len(best) // n_labels
-    for h in range(n_between):
-        peak[:] = -np.inf
-        for b in range(n_labels):
-            newer = h * n_labels + b
-            score = node[b] + best_next[newer]
-            arcs = full[newer * n_labels : (newer + 1) * n_labels]
+def best_full(
+    start: int, length: int, order: int, node: Floats,
+    table: Floats, table_low: Floats, table_high: Floats, arcs: Floats, low: Floats, high: Floats,
+    ptr: Ints, size: UInts32, code: UInts32, score: Floats, best: Floats, after: Floats, kept: Ints,
+) -> None:  # fmt: skip
+    """Best scores of one sentence at full depth, from right to left.
+
+    ``best[u, (a, h)] = max_b arcs[(h, b), a] + after[b]`` where ``after[b] = node[t, b] + best[u + 1, (h, b)]``
+
+    `arcs` is a copy of `table`; the patterns of a token are added to it and then taken away again. `low` and `high`
+    are min_a and max_a of arcs[(h, b), a]. A label b is left out if after[b] + max_a is below some after[b'] + min_a:
+    rounding keeps order, so b is not the best for any a. Few labels are left. All in one function: calls cost more.
+    """
+    n_labels, n_states = node.shape[1], np.uint32(best.shape[1])
+    n_between = best.shape[1] // n_labels
+    for u in range(length - 1, order - 2, -1):
+        t = start + u
+        for j in range(ptr[t], ptr[t + 1]):
+            width = power(n_labels, size[j])
+            for older in range(power(n_labels, order - int(size[j]))):
+                at = np.uint32(older * width + int(code[j]))
+                row, oldest = at % n_states, at // n_states
+                value = arcs[row, oldest] + score[j]
+                arcs[row, oldest] = value
+                low[row], high[row] = min(low[row], value), max(high[row], value)
+        for h in range(n_between):
+            first = h * n_labels
+            floor = -np.inf
+            for b in range(n_labels):
+                after[b] = node[t, b] + best[u + 1, first + b]
+                value = after[b] + low[first + b]
+                floor = value if value > floor else floor
+            n_kept = 0
+            for b in range(n_labels):  # without a branch, which could not be foreseen
+                kept[n_kept] = b
+                n_kept += 1 if after[b] + high[first + b] >= floor else 0
             for a in range(n_labels):
-                value = arcs[a] + score
-                peak[a] = value if value > peak[a] else peak[a]
-        for a in range(n_labels):
-            best[a * n_between + h] = peak[a]
-
-
-@kernel
-def first_best(
-    table: Floats,
-    history: int,
-    local: PatternScores,
-    t: int,
-    depth: int,
-    node: Floats,
-    best_next: Floats,
-    row: Floats,
-) -> int:
-    """Smallest label that reaches the best score after a history; the same sums as in the recursion."""
-    n_labels = len(row)
-    n_states = len(best_next)
-    row[:] = table[history * n_labels : (history + 1) * n_labels]
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        size, code = int(local.size[j]), int(local.code[j])
-        if size <= depth and code // n_labels == history % power(n_labels, size - 1):
-            row[code % n_labels] += local.score[j]
-    pick, top = 0, -np.inf
-    for b in range(n_labels):
-        value = row[b] + (node[b] + best_next[(history * n_labels + b) % n_states])
-        if value > top:
-            pick, top = b, value
-    return pick
+                best[u, a * n_between + h] = arcs[first + kept[0], a] + after[kept[0]]
+            for i in range(1, n_kept):
+                b = kept[i]
+                for a in range(n_labels):
+                    value = arcs[first + b, a] + after[b]
+                    top = best[u, a * n_between + h]
+                    best[u, a * n_between + h] = value if value > top else top
+        for j in range(ptr[t], ptr[t + 1]):
+            width = power(n_labels, size[j])
+            for older in range(power(n_labels, order - int(size[j]))):
+                at = np.uint32(older * width + int(code[j]))
+                row, oldest = at % n_states, at // n_states
+                arcs[row, oldest] = table[row, oldest]
+                low[row], high[row] = table_low[row], table_high[row]
 
 
 @kernel
 def trace(
-    start: int,
-    length: int,
-    order: int,
-    node: Floats,
-    tables: ArcTables,
-    local: PatternScores,
-    best: Floats,
-    row: Floats,
-    out: UInts32,
-) -> None:
-    """Follow the best scores of one sentence from left to right and write the labels."""
+    start: int, length: int, order: int, node: Floats, offsets: Ints, natural: Floats,
+    ptr: Ints, size: UInts32, code: UInts32, score: Floats, best: Floats, row: Floats, out: UInts32,
+) -> None:  # fmt: skip
+    """Follow the best scores of one sentence from left to right and write the labels.
+
+    Each is the smallest label that reaches the best score after those before; the same sums as in the recursion.
+    """
     n_labels = len(row)
     history = 0
     for u in range(length):
         t, depth = start + u, min(u + 1, order)
-        table = tables.natural[tables.offsets[depth] : tables.offsets[depth + 1]]
-        label = first_best(table, history, local, t, depth, node[t], best[u + 1], row)
-        out[t] = label
-        history = (history * n_labels + label) % best.shape[1]
+        first = offsets[depth] + history * n_labels
+        for b in range(n_labels):
+            row[b] = natural[first + b]
+        for j in range(ptr[t], ptr[t + 1]):
+            k = int(size[j])
+            if k <= depth:
+                # The pattern fits if its older labels are the last ones; then its newest label is left.
+                older = history if k == depth else history % power(n_labels, k - 1)
+                label = int(code[j]) - older * n_labels
+                if label >= 0 and label < n_labels:
+                    row[label] += score[j]
+        # The states after the label lie side by side: n_labels divides their number.
+        after = history * n_labels % best.shape[1]
+        pick, top = 0, -np.inf
+        for b in range(n_labels):
+            value = row[b] + (node[t, b] + best[u + 1, after + b])
+            if value > top:
+                pick, top = b, value
+        out[t] = pick
+        history = after + pick
 
 
 @kernel
@@ -187,24 +208,26 @@ def viterbi(sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: 
     n_labels = node.shape[1]
     n_states = power(n_labels, order - 1)
     best = np.zeros((np.max(sent_ptr[1:] - sent_ptr[:-1]) + 1, n_states))
-    natural, full = tables.natural.copy(), tables.full.copy()
-    peak = np.empty(n_labels)
+    # Loops take plain arrays: those of a tuple, and views, are counted as references every time.
+    offsets, natural_table, full = tables
+    ptr, size, code, score = local
+    table, table_low, table_high = full.reshape(-1, n_labels), np.empty(n_states), np.empty(n_states)
+    for row in range(n_states):
+        table_low[row], table_high[row] = np.min(table[row]), np.max(table[row])
+    natural, arcs, low, high = natural_table.copy(), table.copy(), table_low.copy(), table_high.copy()
+    scratch, kept = np.empty(n_labels), np.empty(n_labels + 1, np.int64)
     for i in range(len(sent_ptr) - 1):
         start, length = sent_ptr[i], sent_ptr[i + 1] - sent_ptr[i]
         best[length] = 0.0
-        for u in range(length - 1, -1, -1):
-            t, depth = start + u, min(u + 1, order)
-            is_short, is_local = depth < order, local.ptr[t + 1] > local.ptr[t]
-            first, last = tables.offsets[depth], tables.offsets[depth + 1]
-            scratch = natural[first:last] if is_short else full
-            table = tables.natural[first:last] if is_short else tables.full
-            n_between = 0 if is_short else n_states // n_labels
-            if is_local:
-                correct(scratch, table, local, t, depth, n_labels, n_between, False)
-            if is_short:
-                best_short(scratch, node[t], best[u + 1], n_labels, best[u])
-            else:
-                best_full(scratch, node[t], best[u + 1], n_labels, peak, best[u])
-            if is_local:
-                correct(scratch, table, local, t, depth, n_labels, n_between, True)
-        trace(start, length, order, node, tables, local, best, peak, out)
+        best_full(
+            start, length, order, node, table, table_low, table_high, arcs, low, high,
+            ptr, size, code, score, best, scratch, kept,
+        )  # fmt: skip
+        for u in range(min(length, order - 1) - 1, -1, -1):
+            t, depth = start + u, u + 1
+            short = natural[offsets[depth] : offsets[depth + 1]]
+            short_table = natural_table[offsets[depth] : offsets[depth + 1]]
+            correct(short, short_table, size, code, score, ptr[t], ptr[t + 1], depth, n_labels, False)
+            best_short(short, node, t, best, u)
+            correct(short, short_table, size, code, score, ptr[t], ptr[t + 1], depth, n_labels, True)
+        trace(start, length, order, node, offsets, natural_table, ptr, size, code, score, best, scratch, out)

@@ -1,4 +1,4 @@
-"""Reading attributes: content hashes of words and affixes, keys of templates, interning, twins.
+"""Reading attributes: keys of templates, interning, twins.
 
 A key is a 64-bit hash of an attribute's content, so that training and tagging agree without sharing ids.
 Key 0 means "no attribute here". Among ten million attributes two share a key with probability 3e-6.
@@ -9,48 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
+from vcrf.kernels.strings import TEMPLATE_SEED, mix64
 from vcrf.types import Ints, UInts32, UInts64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 _SECOND = np.uint64(0xD6E8FEB86659FD93)
 _ZERO = np.uint64(0)
 _BITS_OF_ONE = np.uint64(0x3FF0000000000000)
 _ONE = np.uint64(1)
-
-
-@kernel
-def mix64(x: np.uint64) -> np.uint64:
-    """Finaliser of splitmix64: a bijection whose output bits all depend on all input bits."""
-    x = np.uint64(x) + _GOLDEN
-    x = (x ^ (x >> np.uint64(30))) * _MIX_1
-    x = (x ^ (x >> np.uint64(27))) * _MIX_2
-    return x ^ (x >> np.uint64(31))
-
-
-@kernel
-def hash_strings(ptr: Ints, code_points: UInts32, out: UInts64) -> None:
-    """Hash of each string; string i is code_points[ptr[i]:ptr[i+1]]. Never 0."""
-    for i in range(len(ptr) - 1):
-        h = np.uint64(ptr[i + 1] - ptr[i] + 1)
-        for j in range(ptr[i], ptr[i + 1]):
-            h = mix64(h ^ np.uint64(code_points[j]))
-        out[i] = h | _ONE
-
-
-@kernel
-def hash_affixes(ptr: Ints, code_points: UInts32, length: int, suffix: bool, out: UInts64) -> None:
-    """Hash of the prefix or suffix of the given length of each string; 0 where the string is shorter."""
-    for i in range(len(ptr) - 1):
-        if ptr[i + 1] - ptr[i] < length:
-            out[i] = _ZERO
-            continue
-        start = ptr[i + 1] - length if suffix else ptr[i]
-        h = np.uint64(length)
-        for j in range(start, start + length):
-            h = mix64(h ^ np.uint64(code_points[j]))
-        out[i] = h | _ONE
 
 
 @kernel
@@ -71,7 +37,7 @@ def template_keys(
     for i in range(len(sent_ptr) - 1):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
         for t in range(start, stop):
-            h = _GOLDEN
+            h = TEMPLATE_SEED
             for j in range(len(offsets)):
                 u = t + offsets[j]
                 if u >= start and u < stop:

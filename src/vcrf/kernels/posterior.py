@@ -73,18 +73,17 @@ def push_sentence(
     `cond` has one row, or one row a position if it is to be kept; `natural` is a copy of the tables to correct.
     """
     n_labels = node.shape[1]
+    ptr, size, code, score = local
     log_z = 0.0
     bwd[length % 2] = 0.0
     for u in range(length - 1, -1, -1):
         t, depth = start + u, min(u + 1, order)
         first, last = tables.offsets[depth], tables.offsets[depth + 1]
-        is_local = local.ptr[t + 1] > local.ptr[t]
-        if is_local:
-            correct(natural[first:last], tables.natural[first:last], local, t, depth, n_labels, 0, False)
+        scratch, table = natural[first:last], tables.natural[first:last]
+        correct(scratch, table, size, code, score, ptr[t], ptr[t + 1], depth, n_labels, False)
         row = cond[min(u, len(cond) - 1)]
-        shift = conditionals(natural[first:last], node[t], bwd[(u + 1) % 2], bwd[u % 2], row, bits, scales)
-        if is_local:
-            correct(natural[first:last], tables.natural[first:last], local, t, depth, n_labels, 0, True)
+        shift = conditionals(scratch, node[t], bwd[(u + 1) % 2], bwd[u % 2], row, bits, scales)
+        correct(scratch, table, size, code, score, ptr[t], ptr[t + 1], depth, n_labels, True)
         log_z += shift
         if shift == -np.inf:
             break
