@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcrf.errors import MissingExtraError
+from vcrf.errors import InputError, MissingExtraError
+from vcrf.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,16 +16,31 @@ if TYPE_CHECKING:
 
     from vcrf.estimators import VCRF
 
+SUFFIXES = (".png", ".svg", ".pdf")
+INSTALL = "A picture needs matplotlib, which is not installed. Install it with: pip install 'vcrf[plots]'."
+
 
 def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure; nothing global is touched, and no window is opened."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError(
-            "A picture needs matplotlib, which is not installed. Install it with: pip install 'vcrf[plots]'."
-        ) from error
+        raise MissingExtraError(INSTALL) from error
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def check_suffix(path: Path) -> str:
+    """Return the kind of picture that a path's suffix says."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{path}: expected a picture's name that ends in {', '.join(SUFFIXES)}, got {path.suffix!r}.")
+    return path.suffix.lower()[1:]
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure whole or not at all; the suffix decides the format."""
+    kind = check_suffix(path)
+    with replacing(path) as file:
+        figure.savefig(file, format=kind)
 
 
 def plot_training(taggers: Mapping[str, VCRF], path: Path) -> None:
@@ -39,7 +55,7 @@ def plot_training(taggers: Mapping[str, VCRF], path: Path) -> None:
     left, right = figure.subplots(1, 2)
     _draw_gaps(left, taggers)
     _draw_families(right, taggers)
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 def _draw_gaps(axes: Axes, taggers: Mapping[str, VCRF]) -> None:

@@ -197,3 +197,11 @@ def test_memory_does_not_grow_with_the_text(model: Path, tmp_path: Path) -> None
         )
         peaks.append(int(done.stderr.split()[-1]) / 1024)
     assert peaks[1] - peaks[0] < 20.0
+
+
+def test_the_model_is_not_overwritten(model: Path, tmp_path: Path, call: Call) -> None:
+    """By its own output."""
+    path = tmp_path / "m.vcrf"
+    path.write_bytes(model.read_bytes())
+    assert "is also the model, which would be overwritten" in call("tag", path, "-o", path, given="a b", code=2).stderr
+    assert path.read_bytes() == model.read_bytes()

@@ -208,3 +208,61 @@ def test_kill_leaves_the_old_model(long_training: Path, model: Path, tmp_path: P
     assert process.returncode == -signal.SIGKILL
     assert path.read_bytes() == model.read_bytes()
     assert load_model(path).n_labels == 5
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["a", "b", "-o", "b"], "--output b is also a file of training data, which would be overwritten"),
+        (["a", "-o", "./link"], "--output link is also a file of training data"),
+        (["a", "--dev", "b", "-o", "b"], "--output b is also the development data"),
+        (["a", "-o", "m", "--tune", "--plot", "a"], "--plot a is also a file of training data"),
+        (["a", "-o", "m.png", "--tune", "--plot", "m.png"], "--plot m.png is also the model"),
+        (["a", "-o", "m", "--tune", "--plot", "p.xyz"], "ends in .png, .svg, .pdf, got '.xyz'"),
+        (["a", "-o", "m", "--plot", "p.png"], "--plot belongs to --tune"),
+        (["a", "-o", "m", "--folds", "3"], "--folds belongs to --tune"),
+        (["a", "-o", "m", "--dev-split", "dev"], "say which part to train on with --split NAME"),
+        (["a", "-o", "m", "--split", "dev", "--dev-split", "dev"], "data a are trained on too"),
+        (["a", "-o", "m", "--dev", "link"], "data link are trained on too"),
+        (["a", "-o", "m", "--dev", "a", "--split", "x"], "data a are trained on too"),
+    ],
+)
+def test_calls_that_cost_data_or_hours_are_refused_at_once(
+    args: list[str], message: str, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2, before data are read; every file is as it was."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(name).write_text("x\tX\n")
+    Path("link").symlink_to("a")
+    result = call("train", *args, code=2)
+    assert message in result.stderr
+    assert "sentences," not in result.stderr
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(("a", "b", "link"), "x\tX\n")
+
+
+def test_a_picture_without_matplotlib_is_refused_at_once(
+    treebank_file: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after the tuning."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    result = call("train", treebank_file, "--tune", "--plot", tmp_path / "p.png", "-o", tmp_path / "m", code=2)
+    assert "pip install 'vcrf[plots]'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_picture_that_fails_leaves_the_model(
+    treebank_file: Path, tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes last, and is written whole or not at all."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    call(
+        "train", treebank_file, "--tune", "--folds", 2, "--plot", tmp_path / "p.png", "-o", tmp_path / "m",
+        "--complexity-strength", 0, "--tol", 0.1, code=1,
+    )  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+    assert load_model(tmp_path / "m").n_labels == 5

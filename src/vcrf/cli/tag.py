@@ -70,12 +70,15 @@ def tag(
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
+    from vcrf.cli.checks import check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
     from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
     from vcrf.files import replacing
     from vcrf.model_file import load_tagger
 
+    if output is not None:  # it may be the input: that is read before it is replaced
+        check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model)
     check_labels_text(tagger.model_)
     facts = tagger.model_.facts

@@ -93,9 +93,12 @@ def train(
     tune: Annotated[
         bool, typer.Option("--tune", help="Choose the strengths that are not given, on --dev or by cross-validation.")
     ] = False,
-    folds: Annotated[int, typer.Option(metavar="K", min=2, help="Folds of --tune without development data.")] = 5,
+    folds: Annotated[
+        int | None, typer.Option(metavar="K", min=2, help="Folds of --tune without development data. Default: 5.")
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Picture of --tune: error and size along the grid (.png, .svg).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Picture of --tune: error and size along the grid (.png, .svg, .pdf)."),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -110,12 +113,9 @@ def train(
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
     the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
     """
-    from vcrf.errors import InputError
-    from vcrf.files import check_target
-
     began = time.perf_counter()
-    for target in (output, *([plot] if plot else [])):
-        check_target(target)
+    _check_call(data, output, split, dev, dev_split, patience, plot)
+    _check_tuning(tune, folds, plot)
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
@@ -129,11 +129,9 @@ def train(
     if dev is not None or dev_split is not None:
         # In the columns of the training data.
         development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
-    elif patience is not None:
-        raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
     tagger = estimator(**parameters)
-    found = _tune(tagger, corpus, development, folds, plot) if tune else None
+    found = _tune(tagger, corpus, development, folds or 5) if tune else None
     tagger = found.estimator if found else _fit(tagger, corpus, development)
     report = _report(tagger, development, began)
     if found is not None:
@@ -143,9 +141,43 @@ def train(
         print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
     else:
         _print_report(report, output)
+    if found is not None and plot is not None:
+        found.plot(plot)  # after the model: a picture that fails costs nothing else
     if report["status"] == "INTERRUPTED" or (found is not None and found.is_interrupted):
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_call(
+    data: list[Path],
+    output: Path,
+    split: str | None,
+    dev: Path | None,
+    dev_split: str | None,
+    patience: int | None,
+    plot: Path | None,
+) -> None:
+    """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
+    from vcrf.cli.checks import check_development, check_output
+
+    inputs = dict.fromkeys(data, "a file of training data")
+    if dev is not None:
+        inputs.setdefault(dev, "the development data")
+    check_output("--output", output, inputs)
+    if plot is not None:
+        check_output("--plot", plot, {**inputs, output: "the model"})
+    check_development(data, split, dev, dev_split, patience)
+
+
+def _check_tuning(tune: bool, folds: int | None, plot: Path | None) -> None:
+    from vcrf.cli.checks import check_picture_file
+    from vcrf.errors import InputError
+
+    for option, value in (("--folds", folds), ("--plot", plot)):
+        if value is not None and not tune:
+            raise InputError(f"{option} belongs to --tune, which is not given. Add --tune, or leave {option} out.")
+    if plot is not None:
+        check_picture_file(plot)
 
 
 def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
@@ -168,7 +200,7 @@ def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
         return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development))
 
 
-def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int, plot: Path | None) -> TuneResult:
+def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int) -> TuneResult:
     """Choose the strengths; one that is given stays."""
 
     def grid(strength: float | None) -> list[float] | None:
@@ -184,8 +216,6 @@ def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int, 
             base_strengths=grid(tagger.base_strength),
             random_state=tagger.random_state or 0,
         )
-    if plot is not None:
-        found.plot(plot)
     say(found.to_markdown())
     return found
 

@@ -75,11 +75,11 @@ class TuneResult:
         return "\n".join(lines) + "\n"
 
     def plot(self, path: str | Path) -> None:
-        """Draw error and number of active features along the path into a file; the suffix says which kind.
+        """Draw error and number of active features along the path into a file (.png, .svg or .pdf).
 
         Needs matplotlib, which comes with ``pip install 'vcrf[plots]'``.
         """
-        from vcrf.plots import new_figure
+        from vcrf.plots import new_figure, save_figure
 
         figure = new_figure(7.0, 6.0)
         above, below = figure.subplots(2, 1, sharex=True)
@@ -89,7 +89,7 @@ class TuneResult:
         below.set_ylabel("active features")
         below.set_xlabel("base_strength")
         above.legend(title="complexity_strength", fontsize="small")
-        figure.savefig(path)
+        save_figure(figure, Path(path))
 
 
 _HEADINGS = ("complexity_strength", "base_strength", "error %", "std", "active", "relative gap", "seconds")

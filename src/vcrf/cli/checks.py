@@ -1,0 +1,58 @@
+"""What is checked of a call before any data are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vcrf.errors import InputError
+from vcrf.files import check_target
+
+
+def check_output(option: str, output: Path, inputs: Mapping[Path, str]) -> None:
+    """Refuse an output that cannot be written, or that is one of the inputs (file -> what it is)."""
+    check_target(output)
+    for path, what in inputs.items():
+        if is_same_file(output, path):
+            raise InputError(f"{option} {output} is also {what}, which would be overwritten. Choose another path.")
+
+
+def check_picture_file(path: Path) -> None:
+    """Refuse a picture that could not be drawn at the end."""
+    from importlib.util import find_spec
+
+    from vcrf.plots import INSTALL, check_suffix
+
+    check_suffix(path)
+    if find_spec("matplotlib") is None:
+        raise InputError(INSTALL)
+
+
+def check_development(
+    data: Sequence[Path], split: str | None, dev: Path | None, dev_split: str | None, patience: int | None
+) -> None:
+    """Refuse development data that would be trained on, and patience without any."""
+    if dev is None and dev_split is None:
+        if patience is not None:
+            raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
+        return
+    if dev is None and split is None:
+        raise InputError(
+            "--dev-split without --dev takes sentences out of DATA: say which part to train on with --split NAME."
+        )
+    is_among_data = dev is None or any(is_same_file(dev, path) for path in data)
+    # Without a name a split is the whole file.
+    if is_among_data and (split is None or dev_split is None or split == dev_split):
+        raise InputError(
+            f"The development data {dev or data[0]} are trained on too. Pass another file with --dev, or two different "
+            "parts with --split NAME and --dev-split NAME."
+        )
+
+
+def is_same_file(a: Path, b: Path) -> bool:
+    """Whether two paths lead to one file, there or yet to be written; `-` is a stream."""
+    if "-" in (str(a), str(b)):
+        return False
+    if a.exists() and b.exists():
+        return a.samefile(b)
+    return a.resolve() == b.resolve()
