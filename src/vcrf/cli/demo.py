@@ -126,7 +126,7 @@ def _say_goodbye(model: Path, tokens: list[str]) -> None:
         f'  echo "{" ".join(tokens)}" | vcrf tag {model} --marginals',
         f"  vcrf show {model}",
         "",
-        "With your own treebank, CoNLL-U or columns:",
+        "With your own treebank, CoNLL-U or columns (after `make demo` the command is .venv/bin/vcrf):",
         "  vcrf train my.conllu --dev my-dev.conllu -o my.vcrf",
         "  vcrf eval my.vcrf my-test.conllu",
         "  vcrf tag my.vcrf new.txt > new.conllu",
