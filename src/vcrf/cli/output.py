@@ -56,6 +56,8 @@ def print_rich(*items: str | Table, err: bool = False) -> None:
     from rich.console import Console
 
     stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed by the shell: `2>&-`
+        return
     is_terminal = stream.isatty()
     console = Console(file=stream, highlight=False, markup=False, width=None if is_terminal else 160)
     for item in items:
