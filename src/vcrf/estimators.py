@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -290,6 +290,7 @@ class VCRF(SequenceEstimator):
         settle: float | None = 1e-3,
         sample_weight: Sequence[float] | None = None,
         random_state: int = 0,
+        on_stage: Callable[[str], None] | None = None,
     ) -> TuneResult:
         """Choose the strengths by the token error on a development set, or by cross-validation.
 
@@ -314,6 +315,9 @@ class VCRF(SequenceEstimator):
             the certified gaps. None solves every point to `tol`.
         random_state : int
             Seed of the folds.
+        on_stage : callable, optional
+            Told what begins: "tuning" when the data have been read, "tuning 7/16" at each point of the grid in each
+            fold, "training" at last.
 
         Returns
         -------
@@ -321,8 +325,9 @@ class VCRF(SequenceEstimator):
             The table, its best row (of equal errors the sparsest), and an estimator trained on X there, to `tol`.
         """
         return tune(
-            self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle, random_state
-        )
+            self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle, random_state,
+            on_stage,
+        )  # fmt: skip
 
     def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> TrainingData:
         """Check the input and build the problem; nothing is kept on the estimator yet."""

@@ -76,3 +76,10 @@ def test_bad_data_are_named(model: Path, tmp_path: Path, call: Call) -> None:
     path = tmp_path / "d"
     path.write_text("1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n2\tb\n")
     assert f"{path}:2: expected 10" in call("eval", model, path, code=2).stderr
+
+
+def test_no_label_in_common_is_said(model: Path, treebank_file: Path, call: Call) -> None:
+    """One line on stderr, with the option that helps; nothing when there are some."""
+    hint = "have no label in common: is the label in another column? Pass it with --tag."
+    assert hint in call("eval", model, treebank_file, "--tag", "xpos").stderr
+    assert hint not in call("eval", model, treebank_file).stderr

@@ -205,3 +205,37 @@ def test_the_model_is_not_overwritten(model: Path, tmp_path: Path, call: Call) -
     path.write_bytes(model.read_bytes())
     assert "is also the model, which would be overwritten" in call("tag", path, "-o", path, given="a b", code=2).stderr
     assert path.read_bytes() == model.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--tag", "0"], "--tag 0: labels would overwrite ID"),
+        (["--tag", "1"], "--tag 1: labels would overwrite FORM"),
+        (["--tag", "-9"], "--tag 1: labels would overwrite FORM"),
+        (["--tag", "9", "--marginals"], "--tag 9: probabilities are written to MISC"),
+    ],
+)
+@pytest.mark.parametrize("given", ["1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n", "a b\n"])
+def test_labels_do_not_overwrite_other_things(
+    args: list[str], message: str, given: str, model: Path, call: Call
+) -> None:
+    """In CoNLL-U, read or written."""
+    result = call("tag", model, *args, given=given, code=2)
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize(
+    ("command", "code"), [("tag {} <&-", 2), ("tag {} >&-", 1), ("show {} >&-", 1), ("train - -o x <&-", 2)]
+)
+def test_closed_streams_end_with_a_message(command: str, code: int, model: Path, tmp_path: Path) -> None:
+    """Not with a traceback."""
+    line = f"{sys.executable} -m vcrf {command.format(model)}"
+    done = subprocess.run(
+        ["sh", "-c", line], input=b"a b\n", capture_output=True, cwd=tmp_path, env=environment(), check=False
+    )
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    assert b"is closed" in done.stderr

@@ -96,7 +96,14 @@ def test_tune_chooses_the_strengths(by_folds: bool, treebank_file: Path, tmp_pat
     assert load(model).base_strength == best["base_strength"]
     assert report["relative_gap"] <= 1e-3
     assert "<svg" in picture.read_text()
-    assert "| base_strength |" in result.stderr
+    assert "**" not in result.stderr
+    assert f"{best['base_strength']:.3g} " in result.stderr
+    n_points = len(rows) * (2 if by_folds else 1)
+    assert f"tuning 1/{n_points} " in result.stderr
+    parts = [report[f"seconds_{what}"] for what in ("reading", "tuning", "solving")]
+    assert min(parts) > 0.0
+    assert sum(parts) <= report["seconds"]
+    assert report["seconds_tuning"] >= sum(row["seconds"] for row in rows)
 
 
 def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: Call) -> None:
@@ -179,6 +186,43 @@ def test_ctrl_c_saves_the_best_model_so_far(long_training: Path, tmp_path: Path)
     tagger = load(path)
     assert tagger.status_.name == "INTERRUPTED"
     assert len(tagger.predict([["a", "b"]])[0]) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_second_ctrl_c_does_not_lose_the_model(long_training: Path, tmp_path: Path) -> None:
+    """The first is answered at once; the others change nothing."""
+    path = tmp_path / "m.vcrf"
+    with start("train", long_training, "-o", path, "--base-strength", 1e-4) as process:
+        wait_for_progress(process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        while b"Interrupted: finishing and writing the model" not in process.stderr.readline():
+            pass
+        for _ in range(20):  # until it ends: while it certifies, builds and writes
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                time.sleep(0.05)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"Interrupted: the model is the best so far" in err
+    assert load(path).status_.name == "INTERRUPTED"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_in_the_search_and_again_in_the_training(long_training: Path, tmp_path: Path) -> None:
+    """The first ends the search, the second the training at its best point."""
+    path = tmp_path / "m.vcrf"
+    args = ("--tune", "--folds", 2, "--complexity-strength", 0, "--tol", 1e-9)
+    with start("train", long_training, "-o", path, *args) as process:
+        assert process.stderr is not None
+        for sign in (b"tuning 3/", b"training"):
+            while sign not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert b"Interrupted: the model is the best so far" in err
+    assert load(path).status_.name == "INTERRUPTED"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -29,5 +29,6 @@ def _leave(code: int) -> NoReturn:
     """End now: taking down the interpreter with a compiler in it takes 0.1 s, and there is nothing left to do."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a pipe that nobody reads any more
-            stream.flush()
+            if stream is not None:  # closed by the shell: `>&-`
+                stream.flush()
     os._exit(code)

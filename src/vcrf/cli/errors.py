@@ -34,6 +34,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         from vcrf.errors import InputError, VcrfError
 
         try:
+            _check_streams()
             command(*args, **kwargs)
             sys.stdout.flush()
         except InputError as error:
@@ -48,6 +49,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
 
     return run
+
+
+def _check_streams() -> None:
+    """Refuse a closed standard output (`>&-`), which Python knows as None."""
+    if sys.stdout is None:
+        raise OSError("Standard output is closed: there is nowhere to write to.")
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
-from vcrf.cli.output import print_json, print_rich, print_table
+from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
     from vcrf.metrics import Comparison, ErrorRate, Evaluation
@@ -82,6 +82,8 @@ def _run(
     check_labels_text(trained)
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
+    if not {str(label) for label in tagger.classes_}.intersection(corpus.label_set):
+        say(f"{model} and {data} have no label in common: is the label in another column? Pass it with --tag.")
     with compile_notice():
         tagger.predict(corpus.tokens[:1])  # kernels are loaded: what follows measures tagging
     began = time.perf_counter()

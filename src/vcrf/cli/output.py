@@ -51,12 +51,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     print_rich(table)
 
 
-def print_rich(*items: str | Table) -> None:
-    """Print with rich on stdout; in a pipe plain, and wide enough for any table."""
+def print_rich(*items: str | Table, err: bool = False) -> None:
+    """Print with rich on stdout, or stderr; in a pipe plain, and wide enough for any table."""
     from rich.console import Console
 
-    is_terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, highlight=False, markup=False, width=None if is_terminal else 160)
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:  # closed by the shell: `2>&-`
+        return
+    is_terminal = stream.isatty()
+    console = Console(file=stream, highlight=False, markup=False, width=None if is_terminal else 160)
     for item in items:
         console.print(item, markup=False)
 

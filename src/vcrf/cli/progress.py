@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vcrf.cli.output import say
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
     from vcrf.solvers.result import IterationRecord
@@ -24,12 +25,13 @@ class TrainingProgress:
     Use it as a context: on a terminal the bar is drawn between entering and leaving.
     """
 
-    def __init__(self, tol: float, title: str = "training") -> None:
+    def __init__(self, tol: float, title: str = "training", console: Console | None = None) -> None:
         self._tol = tol
         self._title = title
         self._first_gap = math.inf
         self._last_line = -math.inf
-        self._bar = _bar() if sys.stderr.isatty() else None
+        is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._bar = _bar(console) if is_terminal or console else None
         self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
         # A plain function: scikit-learn copies the parameters of an estimator, and a bar cannot be copied.
         self.callback = lambda record: self.update(record)
@@ -45,18 +47,20 @@ class TrainingProgress:
         if self._bar:
             self._bar.stop()
 
+    def begin(self, title: str) -> None:
+        """Show another title from now on, with a bar that begins anew."""
+        self._title, self._first_gap, self._last_line = title, math.inf, -math.inf
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=title, completed=0.0)
+
     def update(self, record: IterationRecord) -> None:
         """Show a record."""
         gap = record.gap / record.objective if record.objective > 0.0 else 0.0
-        shown = f"{gap:.1e} of {self._tol:g}" if math.isfinite(gap) else "not certified yet"
-        facts = f"{record.n_passes:5d} passes  relative gap {shown}  {record.n_active:,} features"
-        if record.dev_error is not None:
-            facts += f"  development error {record.dev_error:.2%}"
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._share(gap), facts=facts)
+            self._bar.update(self._task, completed=self._share(gap), facts=_short_facts(record, gap, self._tol))
         elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES or gap <= self._tol:
             self._last_line = time.monotonic()
-            say(f"{self._title} {record.seconds:7.1f} s {facts}")
+            say(f"{self._title} {record.seconds:7.1f} s {_facts(record, gap, self._tol)}")
 
     def _share(self, gap: float) -> float:
         """How far the gap has come from its first value to the tolerance, in decades."""
@@ -69,14 +73,27 @@ class TrainingProgress:
         return min(1.0, max(0.0, math.log(self._first_gap / gap) / whole))
 
 
-def _bar() -> Progress:
+def _facts(record: IterationRecord, gap: float, tol: float) -> str:
+    shown = f"{gap:.1e} of {tol:g}" if math.isfinite(gap) else "not certified yet"
+    facts = f"{record.n_passes:5d} passes  relative gap {shown}  {record.n_active:,} features"
+    return facts if record.dev_error is None else f"{facts}  development error {record.dev_error:.2%}"
+
+
+def _short_facts(record: IterationRecord, gap: float, tol: float) -> str:
+    """What fits beside bar and clock in 80 columns."""
+    shown = f"gap {gap:.1e}/{tol:g}" if math.isfinite(gap) else "no gap yet"
+    facts = f"{shown}  {record.n_active:,} feat."
+    return facts if record.dev_error is None else f"{facts}  dev {record.dev_error:.1%}"
+
+
+def _bar(console: Console | None) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=10),
         TimeElapsedColumn(),
         TextColumn("{task.fields[facts]}", markup=False),
-        console=Console(stderr=True, highlight=False),
+        console=console or Console(stderr=True, highlight=False),
     )

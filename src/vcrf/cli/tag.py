@@ -72,7 +72,7 @@ def tag(
     """
     from vcrf.cli.checks import check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
-    from vcrf.data.raw import open_raw
+    from vcrf.data.raw import check_written_column, open_raw
     from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
     from vcrf.files import replacing
     from vcrf.model_file import load_tagger
@@ -83,9 +83,10 @@ def tag(
     check_labels_text(tagger.model_)
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
-    if str(file) == "-" and sys.stdin.isatty():
+    if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
     text = open_raw(file, input_format.value, column(tag), form, layout)
+    check_written_column(text, marginals, output_format.value if output_format else None)
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest)
     load_numba_without_scipy()
     with compile_notice(), ExitStack() as stack:

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vcrf.cli.errors import INTERRUPTED, in_options
+from vcrf.cli.interrupts import Interrupts
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
-from vcrf.cli.output import print_json, say
+from vcrf.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
     from vcrf import VCRF, Corpus
+    from vcrf.cli.progress import TrainingProgress
     from vcrf.data.layout import Layout
+    from vcrf.solvers.result import IterationRecord
     from vcrf.tuning import TuneResult
 
 
@@ -131,19 +134,25 @@ def train(
         development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
     tagger = estimator(**parameters)
-    found = _tune(tagger, corpus, development, folds or 5) if tune else None
-    tagger = found.estimator if found else _fit(tagger, corpus, development)
-    report = _report(tagger, development, began)
+    stages: dict[str, float] = {}
+    found = None
+    with Interrupts() as interrupts:
+        if tune:
+            found = _tune(tagger, corpus, development, folds or 5, interrupts, stages)
+        tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts)
+        interrupts.see_model()
+        report = _report(tagger, development, began, stages)
+        _save(tagger, layout, output)
     if found is not None:
+        print_rich(found.table(), err=True)
         report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
-    _save(tagger, layout, output)
     if json:
         print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
     else:
         _print_report(report, output)
     if found is not None and plot is not None:
         found.plot(plot)  # after the model: a picture that fails costs nothing else
-    if report["status"] == "INTERRUPTED" or (found is not None and found.is_interrupted):
+    if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(INTERRUPTED)
 
@@ -195,19 +204,33 @@ def _estimator(surrogate: str) -> type[VCRF]:
     return getattr(vcrf, _ESTIMATORS[surrogate])  # type: ignore[no-any-return]
 
 
-def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None) -> VCRF:
-    with _watched(tagger, "training"):
+def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts) -> VCRF:
+    with _watched(tagger, "training", interrupts):
         return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development))
 
 
-def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int) -> TuneResult:
-    """Choose the strengths; one that is given stays."""
+def _tune(
+    tagger: VCRF,
+    corpus: Corpus,
+    development: Corpus | None,
+    folds: int,
+    interrupts: Interrupts,
+    stages: dict[str, float],
+) -> TuneResult:
+    """Choose the strengths; one that is given stays. `stages` gets the time at which each stage began."""
 
     def grid(strength: float | None) -> list[float] | None:
         return None if strength is None else [strength]
 
-    with _watched(tagger, "tuning"):
-        found = tagger.tune(
+    with _watched(tagger, "tuning", interrupts) as progress:
+
+        def begin(stage: str) -> None:
+            stages[stage] = time.perf_counter()
+            progress.begin(stage)
+            if stage == "training":
+                interrupts.see_training()
+
+        return tagger.tune(
             corpus.tokens,
             corpus.labels,
             *_columns(development),
@@ -215,9 +238,8 @@ def _tune(tagger: VCRF, corpus: Corpus, development: Corpus | None, folds: int) 
             complexity_strengths=grid(tagger.complexity_strength),
             base_strengths=grid(tagger.base_strength),
             random_state=tagger.random_state or 0,
+            on_stage=begin,
         )
-    say(found.to_markdown())
-    return found
 
 
 def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
@@ -225,7 +247,7 @@ def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _watched(tagger: VCRF, title: str) -> Iterator[None]:
+def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[TrainingProgress]:
     """Show the tagger's progress on stderr; what the library warns of is said there too."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
@@ -233,21 +255,29 @@ def _watched(tagger: VCRF, title: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught, compile_notice():
         warnings.simplefilter("always")
         with TrainingProgress(tagger.tol, title) as progress:
-            tagger.set_params(callback=progress.callback)
-            yield
+
+            def callback(record: IterationRecord) -> bool:
+                progress.update(record)
+                return interrupts.see_record()
+
+            tagger.set_params(callback=callback)
+            yield progress
     for warning in caught:
         say(in_options(str(warning.message)))
 
 
-def _report(tagger: VCRF, development: Corpus | None, began: float) -> dict[str, Any]:
-    """What --json prints; seconds_reading is all but solving: files, attributes, columns."""
+def _report(tagger: VCRF, development: Corpus | None, began: float, stages: dict[str, float]) -> dict[str, Any]:
+    """What --json prints; seconds_reading is all but tuning and solving: files, attributes, columns."""
     solving = tagger.result_.seconds
+    tuning = stages["training"] - stages["tuning"] if stages else 0.0
     report = {
         "objective": tagger.objective_, "gap": tagger.gap_, "relative_gap": tagger.result_.relative_gap,
         "kkt_violation": tagger.kkt_violation_, "status": tagger.status_.name, "n_candidates": tagger.n_candidates_,
         "n_columns": tagger.n_columns_, "n_active": tagger.n_active_, "n_passes": tagger.result_.n_passes,
-        "seconds_reading": time.perf_counter() - began - solving, "seconds_solving": solving,
+        "seconds_reading": time.perf_counter() - began - tuning - solving, "seconds_solving": solving,
     }  # fmt: skip
+    if stages:
+        report["seconds_tuning"] = tuning
     if development is not None:
         from vcrf.metrics import token_error
 
@@ -270,9 +300,10 @@ def _print_report(report: dict[str, Any], output: Path) -> None:
     if "dev_token_error" in report:
         low, high = report["dev_token_error_interval"]
         typer.echo(f"development token error {report['dev_token_error']:.2%} ({low:.2%} to {high:.2%})")
+    tuning = f"{report['seconds_tuning']:.1f} s tuning, " if "seconds_tuning" in report else ""
     typer.echo(
         f"{output}: {report['n_active']:,} features of {report['n_candidates']:,} candidates in "
         f"{report['n_columns']:,} columns; objective {report['objective']:.6g}, relative gap "
-        f"{report['relative_gap']:.1e}; {report['seconds_reading']:.1f} s reading, "
+        f"{report['relative_gap']:.1e}; {report['seconds_reading']:.1f} s reading, {tuning}"
         f"{report['seconds_solving']:.1f} s solving"
     )

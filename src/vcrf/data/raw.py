@@ -130,6 +130,22 @@ def open_raw(
     return RawFile(name, reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
 
 
+def check_written_column(file: RawFile, has_probabilities: bool, output_format: OutputFormat | None) -> None:
+    """Refuse labels over the ID or the token of CoNLL-U, or in MISC together with probabilities.
+
+    A format of None is that of the input.
+    """
+    if (output_format or file.reader.own_format or "conllu") != "conllu":
+        return
+    tag = file.reader.layout.tag if isinstance(file.reader, ConlluReader) else file.conllu_tag
+    if FIELDS[tag] in ("ID", "FORM"):
+        raise InputError(
+            f"tag={tag}: labels would overwrite {FIELDS[tag]}. Pass another column: tag='upos', tag='xpos' or a number."
+        )
+    if tag == _MISC and has_probabilities:
+        raise InputError(f"tag={tag}: probabilities are written to MISC, labels cannot be there too.")
+
+
 class _Wanted(NamedTuple):
     tag: str | int | None
     form: int | None

@@ -92,6 +92,8 @@ def _chunks(source: str | os.PathLike[str], name: str) -> Iterator[bytes]:
 def _open(source: str | os.PathLike[str]) -> nullcontext[io.BufferedReader] | io.BufferedReader:
     if os.fspath(source) != "-":
         return Path(source).open("rb")
+    if sys.stdin is None:  # closed by the shell: `<&-`
+        raise InputError("<stdin>: standard input is closed. Pass a file, or text through a pipe.")
     raw = sys.stdin.buffer
     if not hasattr(raw, "peek"):  # a test's stand-in for standard input
         raw = io.BufferedReader(cast(io.RawIOBase, raw))

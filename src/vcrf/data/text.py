@@ -71,6 +71,8 @@ def _read_raw(source: Source) -> tuple[str, bytes | str]:
     name = os.fspath(source)
     if name == "-":
         # Bytes where there are any: the terminal's encoding has no say in a UTF-8 format.
+        if sys.stdin is None:  # closed by the shell: `<&-`
+            raise InputError("<stdin>: standard input is closed. Pass a file, or text through a pipe.")
         return "<stdin>", getattr(sys.stdin, "buffer", sys.stdin).read()
     try:
         return name, Path(name).read_bytes()

@@ -7,7 +7,7 @@ carries the certified gap of its point.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +68,7 @@ def tune(
     base_strengths: Sequence[float] | None,
     settle: float | None,
     random_state: int,
+    on_stage: Callable[[str], None] | None = None,
 ) -> TuneResult:
     """See `VCRF.tune`."""
     from sklearn.base import clone
@@ -78,8 +79,9 @@ def tune(
     estimator = clone(estimator).set_params(norm=norm)
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
     grid = _grid(data, norm, complexity_strengths, base_strengths)
-    search = _Search(estimator, grid, settle)
     check_together(X_dev, y_dev)
+    search = _Search(estimator, grid, settle, 1 if X_dev is not None else folds, on_stage)
+    search.begin("tuning")
     development = None if X_dev is None else estimator._development(data, X_dev, y_dev)
     try:
         if development is not None:
@@ -97,6 +99,7 @@ def tune(
     best = best_row(rows)
     point = Point(best.complexity_strength, best.base_strength)
     start = search.folds[0][point].result if development is not None else None
+    search.begin("training")
     return TuneResult(rows, best, search.at(point)._solve(data, start), search.is_interrupted)
 
 
@@ -110,13 +113,26 @@ class _Solved(NamedTuple):
 class _Search:
     """What has been solved so far, fold by fold."""
 
-    def __init__(self, estimator: VCRF, grid: list[Point], settle: float | None) -> None:
+    def __init__(
+        self,
+        estimator: VCRF,
+        grid: list[Point],
+        settle: float | None,
+        n_folds: int,
+        on_stage: Callable[[str], None] | None,
+    ) -> None:
         if settle is not None and not 0.0 < settle < 1.0:
             raise InputError(f"settle must be a share between 0 and 1, or None to solve every point, got {settle!r}.")
         self.estimator, self.grid, self.settle = estimator, grid, settle
+        self.n_folds, self.on_stage = n_folds, on_stage
         self.folds: list[dict[Point, _Solved]] = []
         self.is_interrupted = False
         self.report = terminal() if estimator.verbose else None
+
+    def begin(self, stage: str) -> None:
+        """Tell what begins."""
+        if self.on_stage is not None:
+            self.on_stage(stage)
 
     def at(self, point: Point) -> VCRF:
         """The estimator with the strengths of a point."""
@@ -132,6 +148,8 @@ class _Search:
         self.folds.append(solved)
         start: SolverResult | None = None
         for point in self.grid:
+            n_done = sum(map(len, self.folds))
+            self.begin(f"tuning {n_done + 1}/{len(self.grid) * self.n_folds}")
             tagger = self.at(point).set_params(verbose=False)
             start = tagger._run(data, start, None if self.settle is None else SettledWatch(self.settle))
             if start.status is Status.INTERRUPTED:
