@@ -28,7 +28,7 @@ def demo(
 
     \b
     vcrf demo
-    vcrf demo -o /tmp/demo
+    vcrf demo -o my-demo
 
     Under a minute on two cores, the compilation of the first run included.
     """
