@@ -151,3 +151,12 @@ def test_observed_candidates_need_every_label(case):
     if case.problem.is_partial:
         with pytest.raises(InputError, match="observed"):
             case.rebuilt(allowed=case.problem.allowed, candidates="observed")
+
+
+@few
+@given(partial_cases(max_tags=2, max_labels=3, max_length=4))
+def test_limit_on_passes_is_named_as_such(case):
+    """Open labels are no strength 0: the status says that the passes ran out."""
+    n = len(case.families)
+    result = solve(case.problem, FamilyPenalty(np.full(n, 1e-3), np.full(n, 1e-3)), tol=1e-12, max_passes=2)
+    assert result.status in (Status.MAX_PASSES, Status.STATIONARY, Status.CONVERGED)

@@ -153,10 +153,10 @@ class _Run:
             settle,
         )
         self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
-        is_penalised = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
+        self.is_penalised = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
         # Labels left open make the objective a difference of convex functions: a stationary point is all there is.
-        self.is_certifiable = is_penalised and not problem.is_partial
-        no_limit = _MAX_PASSES if is_penalised else 200
+        self.is_certifiable = self.is_penalised and not problem.is_partial
+        no_limit = _MAX_PASSES if self.is_penalised else 200
         self.max_passes = no_limit if max_passes is None else max_passes
         keep = self._can_carry_weight() if screen else np.ones(len(problem.columns), bool)
         costs = np.zeros(problem.text.n_sentences) if costs is None else costs
@@ -216,7 +216,7 @@ class _Run:
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self._gap(state) <= self.tol * state.objective:
                 status = Status.CONVERGED
-            elif status is Status.STALLED and not self.is_certifiable:
+            elif status is Status.STALLED and not self.is_penalised:
                 status = Status.UNCERTIFIED
             state, status = self._preferred(state, status)
         else:
@@ -235,7 +235,12 @@ class _Run:
         return state, status if status in (Status.INTERRUPTED, Status.MAX_PASSES) else Status.CHOSEN
 
     def _check_settled(self, state: _State) -> None:
-        """Stop where only Newton steps could go on, and they cannot be had."""
+        """Stop where only Newton steps could close the gap, and they cannot be had.
+
+        With labels left open there is no gap to close: the run ends at a stationary point.
+        """
+        if self.problem.is_partial:
+            return
         n_passes, objective = self.surrogate.n_passes, state.objective
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if can_model(self.surrogate, n_free) or not self.on_face:
@@ -306,7 +311,7 @@ class _Run:
 
     def _check_limit(self) -> None:
         if self.surrogate.n_passes >= self.max_passes:
-            raise _Interrupted(Status.MAX_PASSES if self.is_certifiable else Status.UNCERTIFIED)
+            raise _Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
 
     def _certify(self, state: _State) -> tuple[_State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
