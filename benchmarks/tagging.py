@@ -3,8 +3,8 @@
     python benchmarks/tagging.py [english] [--rounds 7] [--cache build/tagging]
 
 Both tag the test part of a treebank with tag patterns of length 2. CRFsuite's time includes `usual_attributes`. vcrf
-tags with two models: one that reads the same attributes ("usual"), and the default families, which read more. Each in
-four situations:
+tags with two models: one that reads the same attributes ("usual"; small differences in `usual_families`), and the
+default families, which read more. Each in four situations:
 
     nothing known   the first text after loading the model: every word is read for the first time
     new text        after tagging the training part, as when many texts are tagged
@@ -37,7 +37,11 @@ Sentences = list[list[str]]
 
 
 def usual_families() -> list[Family]:
-    """Families that read what `peers.usual_attributes` gives."""
+    """Families that read what `peers.usual_attributes` gives, as many attributes a token.
+
+    Not quite the same ones: a word shorter than an affix has none here, the flag is any digit and not all digits, and
+    both borders read alike.
+    """
     own = ["word", "lower", "shape", "has_digit", "has_hyphen"]
     own += [f"prefix:{n}" for n in (1, 2, 3)] + [f"suffix:{n}" for n in (1, 2, 3, 4)]
     around = [(-1, "word"), (1, "word"), (-1, "suffix:3"), (1, "suffix:3"), (-2, "word"), (2, "word")]
