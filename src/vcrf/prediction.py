@@ -199,7 +199,8 @@ class Tagger:
         """Number of the first sentence and scores, for each block."""
         model = self._model()
         constraints = getattr(self, "constraints", None) if constraints is None else constraints
-        moves = as_constraints([] if constraints is None else constraints).compile(model.labels)
+        is_free = constraints is None and allowed is None
+        moves = None if is_free else as_constraints([] if constraints is None else constraints).compile(model.labels)
         choices = None if allowed is None else _listed_choices(allowed, len(sentences))
         first = 0
         for block in blocks_of(sentences):
@@ -208,7 +209,7 @@ class Tagger:
             if choices is not None:
                 chosen = choices[first : first + len(block)]
                 masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
-            if masks is not None or not moves.is_free:
+            if moves is not None and (masks is not None or not moves.is_free):
                 scores = restrict(scores, moves, masks, first)
             yield first, scores
             first += len(block)

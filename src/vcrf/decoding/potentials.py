@@ -34,6 +34,7 @@ class Potentials:
     tables : pattern length k >= 2 -> (n_labels**k,) float64, scores of plain tag patterns by code
     local : patterns of length 2 or more that fire at one token only, CSR over tokens
     order : longest pattern with a weight, at least 1
+    arcs : the tables summed up, if they are at hand: see `sum_tables`
     """
 
     sent_ptr: Ints
@@ -41,6 +42,7 @@ class Potentials:
     tables: dict[int, Floats]
     local: PatternScores
     order: int
+    arcs: ArcTables | None = None
 
     def __len__(self) -> int:
         return len(self.sent_ptr) - 1
@@ -138,16 +140,20 @@ class Potentials:
 
     @cached_property
     def _arc_tables(self) -> ArcTables:
-        from vcrf.kernels.decode import ArcTables
+        return sum_tables(self.tables, self.n_labels, self.order) if self.arcs is None else self.arcs
 
-        n_labels = self.n_labels
-        depths = [np.zeros(n_labels)]
-        for k in range(2, self.order + 1):
-            # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
-            depths.append(np.tile(depths[-1], n_labels) + self.tables.get(k, 0.0))
-        offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
-        full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-        return ArcTables(offsets, np.concatenate(depths), full)
+
+def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> ArcTables:
+    """Scores of plain tag patterns of all lengths, summed for arcs of each depth."""
+    from vcrf.kernels.decode import ArcTables
+
+    depths = [np.zeros(n_labels)]
+    for k in range(2, order + 1):
+        # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
+        depths.append(np.tile(depths[-1], n_labels) + tables.get(k, 0.0))
+    offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
+    full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
+    return ArcTables(offsets, np.concatenate(depths), full)
 
 
 def _rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:

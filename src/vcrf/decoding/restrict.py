@@ -57,7 +57,7 @@ def forbid(scores: Potentials, allowed: Bools, pairs: Bools | None = None) -> Po
         return replace(scores, node=node)
     table = scores.tables.get(2, np.zeros(scores.n_labels**2))
     tables = {**scores.tables, 2: np.where(pairs.reshape(-1), table, -np.inf)}
-    return replace(scores, node=node, tables=tables, order=max(scores.order, 2))
+    return replace(scores, node=node, tables=tables, order=max(scores.order, 2), arcs=None)
 
 
 def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequence[Label], first: int = 0) -> Bools:

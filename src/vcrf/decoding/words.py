@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.potentials import Potentials, sum_tables
 from vcrf.families.templates import Template
 from vcrf.families.text import Text, intern_sentences, sentence_ptr
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
@@ -45,8 +45,8 @@ class WordScorer:
 
     def __init__(self, model: Model, is_plain: Bools, tables: dict[int, Floats]) -> None:
         self._rules = _Rules(model, is_plain)
-        self._tables = tables
-        self._order = model.order
+        self._tables, self._order = tables, model.order
+        self._arcs = sum_tables(tables, model.n_labels, model.order)
         self._known = _KnownWords(self._rules)
         self._lock = Lock()
 
@@ -74,7 +74,7 @@ class WordScorer:
         local = words.score_tokens(
             sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
         )
-        return Potentials(sent_ptr, node, self._tables, local, self._order)
+        return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
 
     def _types_of(self, sentences: Sentences, n_tokens: int) -> tuple[_KnownWords, UInts32]:
         known = self._known
