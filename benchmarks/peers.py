@@ -143,6 +143,8 @@ class CrfsuiteRun:
         `n_evaluations` counts the passes of the line search; one more evaluation precedes the first.
     start_bytes, data_bytes, peak_bytes : int
         Resident memory of the process before the data, with the data, and its peak until the end of training.
+    model_bytes : int
+        Size of the model file.
     state_features, transitions : dict
         Exact weights, read from the model file; `Tagger.info` has the same rounded to 6 decimals.
     objective : float
@@ -163,6 +165,7 @@ class CrfsuiteRun:
     start_bytes: int = 0
     data_bytes: int = 0
     peak_bytes: int = 0
+    model_bytes: int = 0
     labels: list[str] = field(default_factory=list)
     state_features: Weights = field(default_factory=dict)
     transitions: Weights = field(default_factory=dict)
@@ -405,6 +408,7 @@ def _work(job: IO[bytes], answer: IO[bytes]) -> None:
         run.seconds = time.perf_counter() - trainer.started
         run.cpu_seconds = time.process_time() - cpu
         run.peak_bytes = _memory("VmHWM")
+        run.model_bytes = model.stat().st_size
         run.labels, run.state_features, run.transitions = _read_weights(model)
         tagger = pycrfsuite.Tagger()
         tagger.open(str(model))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from enumeration import all_candidates, families_of, number_of
+from enumeration import all_candidates, column_of, families_of, number_of
 from vcrf.families import (
     BIAS,
     END,
@@ -182,5 +182,12 @@ def penalty_of(problem, penalty, features, w):
     total = 0.0
     for feature, weight in zip(features, w, strict=True):
         members = families_of(problem, feature.column, feature.k)
-        total += merged_cost(float(weight), penalty.l1[members], penalty.l2[members])
+        total += merged_cost(
+            float(weight), penalty.l1[members], penalty.l2[members] * count_scale(problem, penalty, feature)
+        )
     return total
+
+
+def count_scale(problem, penalty, feature):
+    """How much the count of a feature's attribute multiplies its l2 strength."""
+    return max(len(column_of(problem, feature.column)), 1) ** penalty.count_power

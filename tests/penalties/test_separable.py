@@ -290,3 +290,21 @@ def test_l2_strengths_are_all_zero_or_all_positive():
     with pytest.raises(InputError, match="zero for all families or positive for all"):
         FamilyPenalty(np.ones(2), np.array([0.0, 1.0]))
     FamilyPenalty(np.ones(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("power", [0.5, 0.25])
+def test_count_power_multiplies_the_l2_strength(power):
+    """A feature's l2 strength is its family's times n ** power, n the tokens with its attribute; l1 stays."""
+    words = [["often", "often", "once"], ["often", "twice", "twice"]]
+    family = Family("word", (Template(((0, "word"),)),))
+    problem = build_problem(intern_sentences(words), np.zeros(6, np.uint32), 2, [family])
+    bound = FamilyPenalty(np.array([0.1]), np.array([0.3]), power).bind(problem)
+    for column, n in enumerate(np.diff(problem.columns.ptr)):
+        groups = bound.groups_of(problem.join_features(np.array([column]), 1, np.array([1])))
+        assert bound.group_thresholds[groups] == [0.1]
+        assert bound.smooth(groups, np.array([2.0]))[0] == pytest.approx(0.3 * n**power * 2.0)
+        assert bound.conjugate(groups, np.array([0.5])) == pytest.approx(0.4**2 / (2 * 0.3 * n**power))
+        assert bound.shares(int(groups[0]), 2.0) == [(0, pytest.approx(2.0))]
+        assert bound.member_sources(int(groups[0])) == [0]
+    with pytest.raises(InputError, match="count_power must be a number"):
+        FamilyPenalty(np.ones(1), np.ones(1), np.nan)

@@ -22,7 +22,7 @@ from enumeration import (
     number_of,
     sources_of,
 )
-from small_problems import WORD, Case, cases, penalty_of, strengths
+from small_problems import WORD, Case, cases, count_scale, penalty_of, strengths
 from vcrf.families import BIAS, Family, NamedFeature, intern_sentences, paper_families, read_attributes
 from vcrf.families.text import Text
 from vcrf.penalties import FamilyPenalty
@@ -42,7 +42,8 @@ def training(draw, norm=None, **options):
     """A case with a penalty."""
     case = draw(cases(**{**small, **options}))
     norm = draw(norms) if norm is None else norm
-    return case, FamilyPenalty.from_strengths(draw(strengths(case)), norm)
+    count_power = draw(st.sampled_from([0.0, 0.0, 0.25, 0.5]))
+    return case, FamilyPenalty.from_strengths(draw(strengths(case)), norm, count_power=count_power)
 
 
 def fit(case, penalty, tol=tight, **options):
@@ -72,6 +73,7 @@ def reference(case, penalty):
     unmerged = case.rebuilt(merge_twins=False)
     every = all_candidates(unmerged.problem)
     l1, l2 = unmerged.strengths(penalty.l1, every), unmerged.strengths(penalty.l2, every)
+    l2 = l2 * np.array([count_scale(unmerged.problem, penalty, feature) for feature in every])
     enumeration = Enumeration(unmerged.problem, every, case.costs)
     optimum, w = enumeration.minimum(l1, l2)
     return optimum, dict(zip(every, w, strict=True)), unmerged
@@ -175,7 +177,7 @@ def check_kkt(case, penalty, result):
     for feature, g in zip(candidates, gradients, strict=True):
         members = families_of(case.problem, feature.column, feature.k)
         l1, w = penalty.l1[members].min(), weights.get(feature, 0.0)
-        smooth = g + penalty.l2[members[0]] * w
+        smooth = g + penalty.l2[members[0]] * count_scale(case.problem, penalty, feature) * w
         if w == 0.0:
             assert abs(smooth) <= l1 + slack
         else:
@@ -256,7 +258,7 @@ def test_infinite_strength_switches_a_family_off(data):
     off = data.draw(st.integers(0, len(case.families) - 1))
     l1 = penalty.l1.copy()
     l1[off] = np.inf
-    result = fit(case, FamilyPenalty(l1, penalty.l2))
+    result = fit(case, replace(penalty, l1=l1))
     rest = [i for i in range(len(case.families)) if i != off]
     problem = build_problem(
         case.text,
@@ -266,7 +268,7 @@ def test_infinite_strength_switches_a_family_off(data):
         weights=case.weights,
         candidates=case.problem.candidates,
     )
-    other = solve(problem, FamilyPenalty(penalty.l1[rest], penalty.l2[rest]), costs=case.costs, tol=tight)
+    other = solve(problem, replace(penalty, l1=penalty.l1[rest], l2=penalty.l2[rest]), costs=case.costs, tol=tight)
     assert result.objective == pytest.approx(other.objective, rel=1e-8, abs=1e-9)
     for f in weights_of(case, result):
         assert families_of(case.problem, f.column, f.k) != [off]
@@ -382,7 +384,7 @@ def test_start_with_features_that_are_switched_off_now(data):
     start = fit(case, penalty, tol=1e-3)
     l1 = penalty.l1.copy()
     l1[data.draw(st.integers(0, len(l1) - 1))] = np.inf
-    strong = FamilyPenalty(l1, penalty.l2)
+    strong = replace(penalty, l1=l1)
     warm, cold = fit(case, strong, start=start), fit(case, strong)
     assert warm.objective == pytest.approx(cold.objective, rel=1e-8, abs=1e-9)
 

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from vcrf.errors import InputError
+from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
 from vcrf.types import Floats, Ints
 
@@ -29,10 +30,15 @@ class FamilyPenalty:
     ----------
     l1, l2 : (n_families,) float64, not negative. `inf` in l1 switches a family off.
         l2 is zero for all families or positive for all.
+    count_power : float
+        The l2 strength of a feature is that of its family times n ** count_power, n the number of tokens that have
+        its attribute. Frequent attributes are the complex ones (their Rademacher sums grow with sqrt(n)), and the
+        more tokens decide a weight, the more strength it takes to matter.
     """
 
     l1: Floats
     l2: Floats
+    count_power: float = 0.0
 
     def __post_init__(self) -> None:
         for name, strengths in (("l1", self.l1), ("l2", self.l2)):
@@ -40,9 +46,13 @@ class FamilyPenalty:
                 raise InputError(f"Strengths must not be negative: got {name} = {strengths.min()}.")
         if np.any(self.l2 > 0.0) and not np.all(self.l2 > 0.0):
             raise InputError("The l2 strengths must be zero for all families or positive for all.")
+        if not np.isfinite(self.count_power):
+            raise InputError(f"count_power must be a number, got {self.count_power}.")
 
     @classmethod
-    def from_strengths(cls, strengths: Floats, norm: str, l1_ratio: float = 0.5) -> FamilyPenalty:
+    def from_strengths(
+        cls, strengths: Floats, norm: str, l1_ratio: float = 0.5, count_power: float = 0.0
+    ) -> FamilyPenalty:
         """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic")."""
         ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio}
         if norm not in ratios:
@@ -53,7 +63,7 @@ class FamilyPenalty:
         off = np.isinf(strengths)
         finite = np.where(off, 1.0, strengths)
         l1 = np.where(off, np.inf, ratios[norm] * finite)
-        return cls(l1, (1.0 - ratios[norm]) * finite)
+        return cls(l1, (1.0 - ratios[norm]) * finite, count_power)
 
     def bind(self, problem: Problem) -> BoundPenalty:
         """The penalty of a problem's merged features."""
@@ -69,7 +79,8 @@ class FamilyPenalty:
 class BoundPenalty:
     """The penalty of a problem's merged features.
 
-    Features of one class of columns and one pattern length share a penalty: group = class * (order + 1) + k.
+    Features of one sort of columns and one pattern length share a penalty: group = sort * (order + 1) + k. Columns are
+    of one sort if they are of one class, and, where counts matter, have the same count.
     """
 
     def __init__(self, penalty: FamilyPenalty, problem: Problem) -> None:
@@ -82,10 +93,30 @@ class BoundPenalty:
                 found = [int(problem.family_of[s, k]) for s in sources if k and problem.family_of[s, k] >= 0]
                 members += sorted(found, key=lambda f: (penalty.l1[f], f))
                 ptr.append(len(members))
-        self.ptr = np.array(ptr, np.int64)
-        self.member_families = np.array(members, np.int64)
+        scales = self._sort_columns()
+        # The members of each class, once for every sort of it.
+        width = problem.order + 1
+        groups = (self._class_of_sort[:, None] * width + np.arange(width)).reshape(-1)
+        self.ptr, of_class, _ = take_rows(
+            np.array(ptr, np.int64), np.arange(len(members), dtype=np.uint32), np.zeros(0), groups
+        )
+        self.member_families = np.array(members, np.int64)[of_class] if members else np.zeros(0, np.int64)
+        scale = np.repeat(np.repeat(scales, width), np.diff(self.ptr))
         self.member_l1 = penalty.l1[self.member_families] if members else np.zeros(0)
-        self.member_l2 = penalty.l2[self.member_families] if members else np.zeros(0)
+        self.member_l2 = penalty.l2[self.member_families] * scale if members else np.zeros(0)
+
+    def _sort_columns(self) -> Floats:
+        """Number the sorts of columns; returns the factor of the l2 strengths of each."""
+        columns = self.problem.columns
+        if self.penalty.count_power == 0.0 or not self.is_smooth_part:
+            self._class_of_sort, self._sorts = np.arange(len(columns.class_sources)), columns.classes.astype(np.int64)
+            return np.ones(len(self._class_of_sort))
+        counts = np.diff(columns.ptr)
+        most = int(counts.max(initial=0)) + 1
+        sorts, self._sorts = np.unique(columns.classes * most + counts, return_inverse=True)
+        self._class_of_sort = sorts // most
+        # A numeric attribute of zeros only occurs nowhere.
+        return np.asarray(np.maximum(sorts % most, 1) ** float(self.penalty.count_power))
 
     @cached_property
     def group_thresholds(self) -> Floats:
@@ -97,7 +128,7 @@ class BoundPenalty:
 
     def groups_of(self, features: Ints) -> Ints:
         column, length, _ = self.problem.split_features(features)
-        return self.problem.columns.classes[column] * (self.problem.order + 1) + length
+        return np.asarray(self._sorts[column] * (self.problem.order + 1) + length)
 
     def thresholds(self, features: Ints) -> Floats:
         """The l1 part of each feature's merged penalty."""
@@ -105,7 +136,7 @@ class BoundPenalty:
 
     def column_thresholds(self, k: int) -> Floats:
         """Threshold of patterns of length k with each column, inf where there is no such family."""
-        return self.group_thresholds[self.problem.columns.classes * (self.problem.order + 1) + k]
+        return self.group_thresholds[self._sorts * (self.problem.order + 1) + k]
 
     def smooth(self, groups: Ints, w: Floats) -> tuple[float, Floats]:
         """Value and gradient of the penalty less its l1 part: zero for a pure L1 penalty."""
@@ -143,8 +174,9 @@ class BoundPenalty:
 
     def member_sources(self, group: int) -> list[int]:
         """Sources of a group's members, in the order of `shares`."""
-        cls, k = divmod(group, self.problem.order + 1)
-        sources = [s for s in self.problem.columns.class_sources[cls] if self.problem.family_of[s, k] >= 0]
+        sort, k = divmod(group, self.problem.order + 1)
+        members = self.problem.columns.class_sources[self._class_of_sort[sort]]
+        sources = [s for s in members if self.problem.family_of[s, k] >= 0]
         return sorted(
             sources,
             key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]),
