@@ -18,7 +18,7 @@ import vcrf
 from vcrf import VCRF, load
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError, NotFittedError
-from vcrf.families import BIAS, Family, NamedFeature, Template, transition_families
+from vcrf.families import BIAS, Family, NamedFeature, Template, intern_sentences, transition_families
 from vcrf.solvers.result import IterationRecord, Status
 
 WORD = Family("word", (Template(((0, "word"),)),))
@@ -60,19 +60,33 @@ def test_fitted_attributes_state_the_certificate(corpus: vcrf.Corpus, fitted: VC
     assert len(fitted.result_.features) == fitted.n_active_
 
 
+def counts_of_weights(model: Any, corpus: vcrf.Corpus) -> np.ndarray:
+    """Number of tokens that have the attribute of each weight."""
+    text = intern_sentences(corpus.tokens)
+    rows = []
+    for s, source in enumerate(model.sources):
+        keys, counts = np.unique(source.read(text).keys, return_counts=True)
+        rows.append(counts[np.searchsorted(keys, model.keys[model.source_ptr[s] : model.source_ptr[s + 1]])])
+    return np.repeat(np.concatenate(rows), np.diff(model.ptr))
+
+
 def test_objective_is_that_of_the_model(corpus: vcrf.Corpus, fitted: VCRF) -> None:
     """Mean negative log-likelihood plus penalty, recomputed from the model's lattices, is `objective_`."""
     number = {label: i for i, label in enumerate(fitted.classes_)}
     (scores,) = fitted._potentials(corpus.tokens)
     losses = [-scores.lattice(i).log_prob([number[b] for b in y]) for i, y in enumerate(corpus.labels)]
-    l2 = fitted.families_[0].l2  # the same for all families
-    penalty = sum(facts.l1 * facts.l1_mass for facts in fitted.families_) + 0.5 * l2 * np.sum(fitted.model_.weights**2)
+    penalty = sum(facts.l1 * facts.l1_mass for facts in fitted.families_)
+    # The same l2 for all families, times the attribute's count to a power.
+    power, model = fitted._form()["count_power"], fitted.model_
+    counts = counts_of_weights(model, corpus)
+    penalty += 0.5 * fitted.families_[0].l2 * float(np.sum(counts**power * model.weights**2))
     assert np.mean(losses) + penalty == pytest.approx(fitted.objective_, rel=1e-9)
 
 
 def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
-    """By default every family has the strength 0.1 / m, half l1 and half l2; 0.5 / m with the l1 norm."""
-    assert {(facts.l1, facts.l2) for facts in fitted.families_} == {(0.05 / len(corpus), 0.05 / len(corpus))}
+    """By default every family has the strength 0.045 / m, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
+    ((l1, l2),) = {(facts.l1, facts.l2) for facts in fitted.families_}
+    assert (l1 * len(corpus), l2 * len(corpus)) == pytest.approx((0.03, 0.015))
     sparse = VCRF(norm="l1").fit(X, Y)
     assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
 
@@ -600,7 +614,9 @@ def test_default_norm_is_elastic_unless_a_strength_is_given():
     """The objective tells which penalty was used."""
     X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
     plain = VCRF().fit(X, y)
-    assert plain.objective_ == VCRF(norm="elastic", base_strength=0.05).fit(X, y).objective_
+    form = {"l1_ratio": 2 / 3, "count_power": 0.35}
+    assert plain.objective_ == VCRF(norm="elastic", base_strength=0.045 / 2, **form).fit(X, y).objective_
+    assert plain.objective_ != VCRF(norm="elastic", base_strength=0.045 / 2).fit(X, y).objective_
     given = VCRF(base_strength=0.05).fit(X, y)
     assert given.objective_ == VCRF(norm="l1", base_strength=0.05).fit(X, y).objective_
     assert given.objective_ != plain.objective_

@@ -107,12 +107,17 @@ class VCRF(SequenceEstimator):
     complexity_strength : float, optional
         The paper's lambda. None means 0: every family is penalised alike.
     base_strength : float, optional
-        The paper's beta. None means, with m sentences, 0.5 / m for norm "l1" and 0.1 / m for the others.
+        The paper's beta. None means, with m sentences, 0.5 / m for norm "l1" and 0.045 / m for the others.
     norm : "l1", "l2" or "elastic", optional
         With c_k the strength of a family: c_k |w|, c_k w^2 / 2, or
         c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2). None means the paper's "l1" if a strength is given, and
         "elastic", which labels better, if none is.
-    l1_ratio : float
+    l1_ratio : float, optional
+        None means 2/3 if no strength is given, and 1/2 if one is.
+    count_power : float, optional
+        The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
+        its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
+        formula above, if one is.
     loss : None or "hamming"
         Task loss inside the surrogate; "hamming" is the share of wrong labels in the sentence.
     candidates : "all" or "observed"
@@ -176,7 +181,8 @@ class VCRF(SequenceEstimator):
         complexity_strength: float | None = None,
         base_strength: float | None = None,
         norm: str | None = None,
-        l1_ratio: float = 0.5,
+        l1_ratio: float | None = None,
+        count_power: float | None = None,
         loss: str | None = None,
         candidates: str = "all",
         complexities: str | Mapping[str, float] = "paper",
@@ -197,6 +203,7 @@ class VCRF(SequenceEstimator):
         self.base_strength = base_strength
         self.norm = norm
         self.l1_ratio = l1_ratio
+        self.count_power = count_power
         self.loss = loss
         self.candidates = candidates
         self.complexities = complexities
@@ -307,9 +314,8 @@ class VCRF(SequenceEstimator):
             Number of parts of X, drawn by `random_state`; each is held out once.
         complexity_strengths, base_strengths : sequence of float, optional
             The grid is all their pairs but (0, 0). By default base strengths of 2, 1, 0.5, 0.25 and 0.1
-            occurrences for norm "l1" and of 1, 0.3, 0.1, 0.03 for the others (divided by m sentences), and complexity
-            strengths that add 0, 0.1, 0.3 and 1 to them
-            (divided by m and the families' mean complexity).
+            occurrences for norm "l1" and of 0.45, 0.15, 0.045, 0.015 for the others (divided by m sentences), and
+            complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean complexity).
         settle : float, optional
             A point ends when 20 passes decrease its objective by less than this share; the rows of the table have
             the certified gaps. None solves every point to `tol`.
@@ -471,20 +477,26 @@ class VCRF(SequenceEstimator):
             )
         return np.array([self.complexities[family.name] for family in families], np.float64)
 
-    def _norm(self) -> str:
-        if self.norm is not None:
-            return self.norm
-        return "elastic" if self.complexity_strength is None and self.base_strength is None else "l1"
+    def _form(self) -> dict[str, Any]:
+        """The form of the penalty, whatever its strengths: with none given, what labels best in cross-validation."""
+        is_free = self.complexity_strength is None and self.base_strength is None
+        form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
+        if not is_free:
+            form = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
+        return {name: default if getattr(self, name) is None else getattr(self, name) for name, default in form.items()}
 
     def _penalty(self, complexities: Floats, n_sentences: int) -> FamilyPenalty:
-        norm = self._norm()
-        default = (0.5 if norm == "l1" else 0.1) / n_sentences
+        form = self._form()
+        default = (0.5 if form["norm"] == "l1" else 0.045) / n_sentences
         base = default if self.base_strength is None else self.base_strength
         complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
             if not _is_strength(strength):
                 raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
-        return FamilyPenalty.from_strengths(complexity * complexities + base, norm, self.l1_ratio)
+        for name in ("l1_ratio", "count_power"):
+            if not isinstance(form[name], Real) or isinstance(form[name], bool):
+                raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
+        return FamilyPenalty.from_strengths(complexity * complexities + base, **form)
 
     def _costs(self, text: Text) -> Floats | None:
         if self.loss is None:

@@ -67,13 +67,14 @@ def test_development_errors_are_those_of_the_path(train: vcrf.Corpus, dev: vcrf.
 @pytest.mark.parametrize("norm", ["l1", "l2", "elastic"])
 def test_errors_of_folds_are_those_of_single_fits(train: vcrf.Corpus, norm: str) -> None:
     """Mean and standard deviation over folds, trained one by one, with weights of sentences."""
-    base = VCRF(norm=norm, tol=0.1)
+    form = {"norm": norm, "l1_ratio": 0.3, "count_power": 0.2, "tol": 1e-6}
+    base = VCRF(**form)
     weights = [float(1 + (i % 5) ** 2) for i in range(len(train))]
     options = {"folds": 3, "random_state": 7, "settle": None, "sample_weight": weights}
     (row,) = base.tune(train.tokens, train.labels, complexity_strengths=[0.01], base_strengths=[0.02], **options).rows
     errors, counts = [], []
     for kept, held_out in _splits(len(train), 3, 7):
-        tagger = VCRF(norm=norm, tol=0.1, complexity_strength=0.01, base_strength=0.02)
+        tagger = VCRF(**form, complexity_strength=0.01, base_strength=0.02)
         some = [weights[i] for i in kept]
         tagger.fit([train.tokens[i] for i in kept], [train.labels[i] for i in kept], sample_weight=some)
         predicted = tagger.predict([train.tokens[i] for i in held_out])
@@ -156,8 +157,8 @@ def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus)
     found = VCRF(tol=0.1).tune(
         train.tokens, train.labels, dev.tokens, dev.labels, settle=0.1, complexity_strengths=[0.0]
     )
-    assert found.estimator.norm == "elastic"
-    assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.03, 0.1, 0.3, 1.0])
+    assert (found.estimator.norm, found.estimator.l1_ratio, found.estimator.count_power) == ("elastic", 2 / 3, 0.35)
+    assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.015, 0.045, 0.15, 0.45])
 
 
 def test_sentences_of_weight_zero_are_left_out(train: vcrf.Corpus) -> None:

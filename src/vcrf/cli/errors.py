@@ -18,7 +18,8 @@ _PARAMETERS = {
     "tag": "--tag", "form": "--form", "split": "--split", "format": "--input-format", "families": "--families",
     "words": "--words", "tags": "--tags", "affix": "--affix", "loss": "--loss", "norm": "--norm", "tol": "--tol",
     "base_strength": "--base-strength", "complexity_strength": "--complexity-strength", "n_jobs": "--threads",
-    "l1_ratio": "--l1-ratio", "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
+    "l1_ratio": "--l1-ratio", "count_power": "--count-power",
+    "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
 }  # fmt: skip
 _ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
 _SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")

@@ -73,12 +73,22 @@ def train(
     ] = None,
     base_strength: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.1 / sentences; 0.5 with l1."),
+        typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.045 / sentences; 0.5 with l1."),
     ] = None,
     norm: Annotated[
         Norm | None, typer.Option(help="Norm of the penalty: elastic, or l1 if a strength is given.")
     ] = None,
-    l1_ratio: Annotated[float, typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic.")] = 0.5,
+    l1_ratio: Annotated[
+        float | None,
+        typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic. Default: 2/3; 1/2 with a strength."),
+    ] = None,
+    count_power: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="The quadratic part grows with the attribute's count to this power. Default: 0.35; 0 with a strength.",
+        ),
+    ] = None,
     loss: Annotated[
         str, typer.Option(metavar="NAME", help="Task loss inside the surrogate: none or hamming.")
     ] = "none",
@@ -124,6 +134,7 @@ def train(
     parameters: dict[str, Any] = {
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
+        "count_power": count_power,
         "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
         "n_jobs": threads, "random_state": seed, "patience": patience,
     }  # fmt: skip

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from vcrf.heldout import DevelopmentSet
 
 # Strengths of the default grid, in occurrences: divided by the number of sentences m (and by the mean complexity).
-BASE_OCCURRENCES = {"l1": (2.0, 1.0, 0.5, 0.25, 0.1), "l2": (1.0, 0.3, 0.1, 0.03), "elastic": (1.0, 0.3, 0.1, 0.03)}
+_SMOOTH = (0.45, 0.15, 0.045, 0.015)
+BASE_OCCURRENCES = {"l1": (2.0, 1.0, 0.5, 0.25, 0.1), "l2": _SMOOTH, "elastic": _SMOOTH}
 COMPLEXITY_OCCURRENCES = (0.0, 0.1, 0.3, 1.0)
 
 
@@ -74,11 +75,11 @@ def tune(
     from sklearn.base import clone
 
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
-    # The norm is settled before strengths are set, which would change its default.
-    norm = estimator._norm()
-    estimator = clone(estimator).set_params(norm=norm)
+    # The form of the penalty is settled before strengths are set, which would change its default.
+    form = estimator._form()
+    estimator = clone(estimator).set_params(**({"norm": "l1"} if form["norm"] == "l1" else form))
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
-    grid = _grid(data, norm, complexity_strengths, base_strengths)
+    grid = _grid(data, form["norm"], complexity_strengths, base_strengths)
     check_together(X_dev, y_dev)
     search = _Search(estimator, grid, settle, 1 if X_dev is not None else folds, on_stage)
     search.begin("tuning")
