@@ -1,0 +1,202 @@
+"""Every loss: path costs of its automaton are the loss for every sequence; its bound holds; errors are clear."""
+
+# ruff: noqa: ARG005 (each row of the table of losses takes the same arguments)
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import oracles
+import task_losses
+from vcrf.errors import InputError
+from vcrf.losses import (
+    AlignedNgramLoss,
+    HammingLoss,
+    Loss,
+    WeightedHammingLoss,
+    ZeroOneLoss,
+    get_loss,
+)
+
+
+def costs_of(n_labels):
+    """Return an asymmetric cost matrix."""
+    matrix = 0.5 + np.arange(n_labels * n_labels).reshape(n_labels, n_labels) % 5
+    return matrix * (1 - np.eye(n_labels))
+
+
+# name -> (the loss, its definition), both given the number of labels
+LOSSES = {
+    "hamming": (lambda d: HammingLoss(), lambda y, r, d: task_losses.hamming(y, r) / len(r)),
+    "hamming count": (lambda d: HammingLoss(normalised=False), lambda y, r, d: task_losses.hamming(y, r)),
+    "matrix": (
+        lambda d: WeightedHammingLoss(costs_of(d), normalised=False),
+        lambda y, r, d: task_losses.weighted(y, r, costs_of(d)),
+    ),
+    "matrix mean": (
+        lambda d: WeightedHammingLoss(costs_of(d)),
+        lambda y, r, d: task_losses.weighted(y, r, costs_of(d)) / len(r),
+    ),
+    "class weights": (
+        lambda d: WeightedHammingLoss(np.arange(1.0, d + 1), normalised=False),
+        lambda y, r, d: sum(b + 1 for a, b in zip(y, r, strict=True) if a != b),
+    ),
+    "ngram 1": (lambda d: AlignedNgramLoss(1), lambda y, r, d: task_losses.hamming(y, r) / len(r)),
+    "ngram": (lambda d: AlignedNgramLoss(), lambda y, r, d: task_losses.aligned_ngram(y, r, 2) / len(r)),
+    "ngram 3 count": (
+        lambda d: AlignedNgramLoss(3, normalised=False),
+        lambda y, r, d: task_losses.aligned_ngram(y, r, 3),
+    ),
+    "zero-one": (lambda d: ZeroOneLoss(), lambda y, r, d: task_losses.zero_one(y, r)),
+    "sum": (
+        lambda d: AlignedNgramLoss() + 0.25 * ZeroOneLoss(),
+        lambda y, r, d: task_losses.aligned_ngram(y, r, 2) / len(r) + 0.25 * task_losses.zero_one(y, r),
+    ),
+}
+
+
+def cases(seed):
+    """Yield (number of labels, reference): 2..4 labels, lengths 1..6, and a constant reference."""
+    rng = np.random.default_rng(seed)
+    for n_labels, length in [(2, 1), (2, 4), (2, 6), (3, 2), (3, 5), (4, 1), (4, 3), (4, 6)]:
+        yield n_labels, rng.integers(n_labels, size=length)
+    yield 3, np.ones(4, np.int64)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_path_costs_are_the_loss(name, seed):
+    """For every label sequence: the automaton, the call and the definition agree; the bound holds."""
+    make, definition = LOSSES[name]
+    for n_labels, reference in cases(seed):
+        loss = make(n_labels)
+        sequences = oracles.all_sequences(len(reference), n_labels)
+        expected = np.array([definition(y, reference.tolist(), n_labels) for y in sequences.tolist()])
+        automaton = loss.automaton(reference, n_labels)
+        np.testing.assert_allclose(automaton.path_costs(sequences), expected, atol=1e-12)
+        np.testing.assert_allclose(automaton.with_values().path_costs(sequences), expected, atol=1e-12)
+        sample = sequences[:: max(1, len(sequences) // 50)]
+        np.testing.assert_allclose([loss(y, reference) for y in sample], expected[:: max(1, len(sequences) // 50)])
+        assert automaton.largest() == pytest.approx(expected.max())
+        assert automaton.least() == pytest.approx(0.0)
+        assert expected.max() <= loss.bound(len(reference), n_labels) + 1e-12
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_automaton_is_pushed(name, seed):
+    """Costs are not negative, nothing is left at the end, the reference is free: init is 0."""
+    make, _ = LOSSES[name]
+    for n_labels, reference in cases(seed):
+        automaton = make(n_labels).automaton(reference, n_labels)
+        assert automaton.init == pytest.approx(0.0)
+        assert automaton.cost.min() >= 0.0
+        assert not automaton.final.any()
+        assert automaton.path_cost(reference) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_copied_without_their_automata(name):
+    """Clones and pickles give the same losses, small."""
+    loss = LOSSES[name][0](3)
+    loss.automaton([0, 1, 2] * 20, 3)
+    assert len(pickle.dumps(loss)) < 1_000
+    for copied in [copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))]:
+        assert copied([0, 1], [1, 1]) == loss([0, 1], [1, 1])
+
+
+def test_automaton_is_cached():
+    """The same reference gives the same object, another one does not."""
+    loss = HammingLoss()
+    first = loss.automaton([0, 1], 3)
+    assert loss.automaton(np.array([0, 1]), 3) is first
+    assert loss.automaton([0, 1], 4) is not first
+    assert loss.automaton([1, 1], 3) is not first
+
+
+def test_hamming_has_one_state_a_layer():
+    """The golden sizes of the additive and the aligned losses."""
+    reference = [0, 1, 2, 1, 0]
+    assert HammingLoss().automaton(reference, 3).n_states == 6
+    assert AlignedNgramLoss().automaton(reference, 3).n_states == 10
+
+
+@pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(), ZeroOneLoss()])
+def test_any_labels_where_only_equality_counts(loss):
+    """Names, mixed types: the value depends on which are equal."""
+    assert loss(["DET", "NOUN", None], ["DET", "VERB", None]) == loss([0, 1, 2], [0, 3, 2])
+
+
+def test_empty_sequence():
+    """A sentence without tokens has one label sequence, which is right."""
+    for name in LOSSES:
+        loss = LOSSES[name][0](3)
+        automaton = loss.automaton([], 3)
+        assert (automaton.length, automaton.n_states, automaton.path_cost([])) == (0, 1, 0.0)
+        assert loss([], []) == 0.0
+
+
+def test_named_costs():
+    """Costs by label follow the order of the labels; what is not named costs 1."""
+    loss = WeightedHammingLoss({"B": 5.0, ("A", "C"): 3.0}, normalised=False).for_labels(["A", "B", "C"])
+    assert loss.matrix.tolist() == [[0, 5, 3], [1, 0, 1], [1, 5, 0]]
+    assert loss([0, 0], [1, 2]) == 8.0
+
+
+def test_get_loss():
+    """Names give losses, losses and None pass."""
+    assert get_loss(None) is None
+    assert get_loss("hamming") == HammingLoss(normalised=True)
+    assert get_loss("ngram") == AlignedNgramLoss(2)
+    loss = ZeroOneLoss()
+    assert get_loss(loss) is loss
+    with pytest.raises(InputError, match="one of hamming"):
+        get_loss("hinge")
+
+
+def test_wrong_arguments():
+    """Each message says what was expected."""
+    with pytest.raises(InputError, match="equal length, got 2 labels for 3"):
+        HammingLoss()([0, 1], [0, 1, 2])
+    with pytest.raises(InputError, match="label 3, but n_labels is 3"):
+        HammingLoss().automaton([0, 3], 3)
+    with pytest.raises(InputError, match=r"labels 0 \.\. , got -1"):
+        HammingLoss()([0, -1], [0, 1])
+    with pytest.raises(InputError, match="needs numbers of labels"):
+        WeightedHammingLoss([1.0, 2.0])(["A"], ["B"])
+    with pytest.raises(InputError, match=r"needs numbers of labels.*'A'"):
+        HammingLoss().automaton(["A"], 3)
+    with pytest.raises(InputError, match="defined for 2 labels, got n_labels=3"):
+        WeightedHammingLoss([1.0, 2.0]).automaton([0], 3)
+    with pytest.raises(InputError, match="finite and at least 0, got -1"):
+        WeightedHammingLoss([-1.0, 2.0]).automaton([0], 2)
+    with pytest.raises(InputError, match="finite and at least 0, got inf"):
+        WeightedHammingLoss([np.inf, 2.0]).automaton([0], 2)
+    with pytest.raises(InputError, match=r"costs\[1, 1\] is 2"):
+        WeightedHammingLoss(np.diag([0.0, 2.0])).automaton([0], 2)
+    with pytest.raises(InputError, match="square matrix"):
+        WeightedHammingLoss(np.ones((2, 3))).automaton([0], 2)
+    with pytest.raises(InputError, match=r"for_labels"):
+        WeightedHammingLoss({"A": 2.0}).automaton([0], 2)
+    with pytest.raises(InputError, match="'C', which is not among the labels"):
+        WeightedHammingLoss({"C": 2.0}).for_labels(["A", "B"]).automaton([0], 2)
+    with pytest.raises(InputError, match="n must be a positive integer, got 0"):
+        AlignedNgramLoss(0)
+    with pytest.raises(InputError, match="factor of at least 0, got -1"):
+        HammingLoss() * -1.0
+
+
+def test_losses_do_not_wait_for_numba():
+    """Importing the losses imports no compiler."""
+    import subprocess
+    import sys
+
+    code = "import sys, vcrf.losses; sys.exit(any(name in sys.modules for name in ('numba', 'scipy', 'sklearn')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_base_class_is_a_loss():
+    """A user's loss derives from Loss."""
+    assert isinstance(HammingLoss(), Loss)
