@@ -79,15 +79,19 @@ class LossAutomaton:
 
     def path_cost(self, y: Sequence[int] | Ints) -> float:
         """Cost of one label sequence."""
-        return float(self.path_costs(np.asarray(y, np.int64)[None])[0])
+        labels = _checked_labels(np.asarray(y, np.int64)[None], self.length, self.n_labels)[0].tolist()
+        first = self.state_ptr.tolist()
+        state, total = 0, self.init
+        for t, b in enumerate(labels):
+            row = first[t] + state
+            total += float(self.cost[row, b])
+            state = int(self.next[row, b])
+        return total + float(self.final[state])
 
     def path_costs(self, sequences: Sequence[Sequence[int]] | Ints) -> Floats:
         """Cost of each of n label sequences; `sequences` is (n, l)."""
-        labels = np.asarray(sequences, np.int64).reshape(len(sequences), -1)
-        if labels.shape[1] != self.length:
-            raise InputError(f"Expected sequences of {self.length} labels, got {labels.shape[1]}.")
-        if labels.size and (labels.min() < 0 or labels.max() >= self.n_labels):
-            raise InputError(f"Expected labels 0 .. {self.n_labels - 1}, got {labels.min()} .. {labels.max()}.")
+        rows = np.asarray(sequences, np.int64).reshape(len(sequences), -1)
+        labels = _checked_labels(rows, self.length, self.n_labels)
         state = np.zeros(len(labels), np.int64)
         total = np.full(len(labels), self.init)
         for t in range(self.length):
@@ -112,6 +116,12 @@ class LossAutomaton:
         """
         expanded = _expand(self, max_states)
         return expanded._merged()
+
+    def spread(self, classes: Ints) -> LossAutomaton:
+        """The automaton over labels, when this one is over classes of labels; classes[b] is the class of label b."""
+        return LossAutomaton(
+            len(classes), self.state_ptr, self.next[:, classes], self.cost[:, classes], self.final, self.init
+        )
 
     def scaled(self, factor: float) -> LossAutomaton:
         """The automaton of factor * loss."""
@@ -162,6 +172,14 @@ class LossAutomaton:
         return numbers
 
 
+def _checked_labels(labels: Ints, length: int, n_labels: int) -> Ints:
+    if labels.shape[1] != length:
+        raise InputError(f"Expected sequences of {length} labels, got {labels.shape[1]}.")
+    if labels.size and (labels.min() < 0 or labels.max() >= n_labels):
+        raise InputError(f"Expected labels 0 .. {n_labels - 1}, got {labels.min()} .. {labels.max()}.")
+    return labels
+
+
 class LayerBuilder:
     """Collects the layers of an automaton; states are numbered in the order in which they are given.
 
@@ -182,26 +200,31 @@ class LayerBuilder:
 
     def add(self, following: Ints, cost: Floats) -> None:
         """Add a layer: destinations in the next one, and costs, both (width, n_labels)."""
-        self._count(len(following))
+        self.reserve(len(following))
+        self._n_states += len(following)
         self._next.append(following)
         self._cost.append(cost)
 
     def finish(self, final: Floats, init: float = 0.0) -> LossAutomaton:
         """The automaton, given the last layer's final costs."""
-        self._count(len(final))
+        self.reserve(len(final))
         widths = [len(layer) for layer in self._next] + [len(final)]
         state_ptr = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         following = np.concatenate([*self._next, np.empty((0, self.n_labels), np.int64)])
         cost = np.concatenate([*self._cost, np.empty((0, self.n_labels))])
         return LossAutomaton(self.n_labels, state_ptr, following, cost, final, init)
 
-    def _count(self, width: int) -> None:
-        self._n_states += width
-        if self._n_states > self.max_states:
-            raise BudgetError(
-                f"The loss automaton has more than max_states={self.max_states} states "
-                f"(at position {len(self._next)}). {self.advice}"
-            )
+    def reserve(self, width: int) -> None:
+        """Refuse a layer that would be too wide, before it is made."""
+        if self._n_states + width > self.max_states:
+            raise self.refusal()
+
+    def refusal(self) -> BudgetError:
+        """The error for too many states."""
+        return BudgetError(
+            f"The loss automaton has more than max_states={self.max_states} states "
+            f"(at position {len(self._next)}). {self.advice}"
+        )
 
 
 _GROWN = "Use a loss with fewer states, shorter sequences, or raise max_states."
@@ -214,7 +237,7 @@ def _product(a: LossAutomaton, b: LossAutomaton, max_states: int) -> LossAutomat
         rows_a, rows_b = a.state_ptr[t] + left, b.state_ptr[t] + right
         width = int(b.state_ptr[t + 2] - b.state_ptr[t + 1])
         codes = a.next[rows_a] * width + b.next[rows_b]
-        distinct, following = _distinct(codes)
+        distinct, following = distinct_codes(codes)
         builder.add(following, a.cost[rows_a] + b.cost[rows_b])
         left, right = np.divmod(distinct, width)
     return builder.finish(a.final[left] + b.final[right], a.init + b.init)
@@ -227,15 +250,15 @@ def _expand(a: LossAutomaton, max_states: int) -> LossAutomaton:
     for t in range(a.length):
         rows = a.state_ptr[t] + state
         total = spent[:, None] + a.cost[rows]
-        _, value = _distinct(np.rint(total / TINY).astype(np.int64))
-        _, following = _distinct(a.next[rows] * (value.max() + 1) + value)
+        _, value = distinct_codes(np.rint(total / TINY).astype(np.int64))
+        _, following = distinct_codes(a.next[rows] * (value.max() + 1) + value)
         builder.add(following, np.zeros(total.shape))
         first = np.unique(following.ravel(), return_index=True)[1]  # a transition that leads to each new state
         state, spent = a.next[rows].ravel()[first], total.ravel()[first]
     return builder.finish(a.final[state] + spent)
 
 
-def _distinct(codes: Ints) -> tuple[Ints, Ints]:
+def distinct_codes(codes: Ints) -> tuple[Ints, Ints]:
     """Distinct codes, sorted, and the number of each entry among them in the shape of `codes`."""
     distinct, inverse = np.unique(codes.ravel(), return_inverse=True)
     return distinct, inverse.reshape(codes.shape).astype(np.int64)

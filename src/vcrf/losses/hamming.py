@@ -114,7 +114,7 @@ def _cost_matrix(costs: Any, labels: Sequence[Hashable] | None) -> Floats:
         return _named_costs(costs, labels)
     matrix = np.array(costs, np.float64)
     if matrix.ndim == 1:
-        return matrix * (1.0 - np.eye(len(matrix)))
+        return np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise InputError(
             "WeightedHammingLoss needs a square matrix costs[candidate, reference] or one cost a label, "

@@ -28,7 +28,7 @@ class Loss:
     that only asks whether labels are equal takes any labels when it is called.
     """
 
-    # Whether renaming all labels alike leaves the loss as it is.
+    # Whether the loss only asks which labels are equal.
     is_symmetric = False
     # What to do when the automaton is too large; see `LayerBuilder`.
     max_states = 50_000
@@ -59,7 +59,7 @@ class Loss:
         n_labels = self._n_labels(reference, n_labels)
         key = (reference.tobytes(), n_labels)
         if key not in self._cached_automata:
-            self._store(key, self._checked(self._automaton(reference, n_labels), reference))
+            self._store(key, self._built(reference, n_labels))
         return self._cached_automata[key]
 
     def bound(self, length: int, n_labels: int) -> float:
@@ -161,6 +161,16 @@ class Loss:
         self.__dict__["_cached_bytes"] = used
         cache[key] = automaton
 
+    def _built(self, reference: Ints, n_labels: int) -> LossAutomaton:
+        if not self.is_symmetric:
+            return self._checked(self._automaton(reference, n_labels), reference)
+        # Labels that the reference does not have are all alike: one class stands for them.
+        present, numbers = np.unique(reference, return_inverse=True)
+        classes = np.full(n_labels, len(present))
+        classes[present] = np.arange(len(present))
+        n_classes = min(len(present) + 1, n_labels)
+        return self._checked(self._automaton(numbers, n_classes), numbers).spread(classes)
+
     def _checked(self, built: LossAutomaton, reference: Ints) -> LossAutomaton:
         """Make it minimal. Refuse what no surrogate can use: it needs L(y, y) = 0, L >= 0 and a finite bound."""
         name = type(self).__name__
@@ -187,7 +197,7 @@ class Loss:
             f"{type(self).__name__} is 0 for a sequence that differs from the reference: training will not tell them "
             "apart. Add a little Hamming loss, as in loss + 0.01 * HammingLoss(), if it should.",
             IndefiniteLossWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from typing import Any
 
 from vcrf.errors import InputError
+from vcrf.losses.alignment import SmithWatermanLoss
+from vcrf.losses.counts import ClippedNgramLoss, NgramCountLoss
+from vcrf.losses.edit import EditLoss
 from vcrf.losses.hamming import HammingLoss
 from vcrf.losses.loss import Loss
 from vcrf.losses.ngram import AlignedNgramLoss
 from vcrf.losses.zero_one import ZeroOneLoss
 
-_NAMED: dict[str, Callable[[], Loss]] = {
+LOSSES: dict[str, Callable[..., Loss]] = {
     "hamming": HammingLoss,
     "ngram": AlignedNgramLoss,
+    "edit": EditLoss,
     "zero-one": ZeroOneLoss,
+    "ngram-counts": NgramCountLoss,
+    "ngram-clipped": ClippedNgramLoss,
+    "smith-waterman": SmithWatermanLoss,
 }
 
 
-def get_loss(loss: str | Loss | None) -> Loss | None:
-    """The loss with a name; a loss, or None (no loss), is returned as it is."""
+def get_loss(loss: object) -> Loss | None:
+    """The loss with a name; a loss, or None (no loss), is returned as it is.
+
+    A name may carry parameters: "edit:band=2", "ngram:n=3,normalised=False".
+    """
     if loss is None or isinstance(loss, Loss):
         return loss
-    if loss not in _NAMED:
-        raise InputError(f"loss must be None, a vcrf.losses.Loss, or one of {', '.join(_NAMED)}; got {loss!r}.")
-    return _NAMED[loss]()
+    name, _, settings = loss.partition(":") if isinstance(loss, str) else (loss, "", "")
+    if name not in LOSSES:
+        raise InputError(f"loss must be None, a vcrf.losses.Loss, or one of {', '.join(LOSSES)}; got {loss!r}.")
+    try:
+        return LOSSES[name](**_settings(settings))
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise InputError(f"Cannot read the loss {loss!r}: expected a form like edit:band=2,cap=3. {error}") from None
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """Parameters "key=value,key=value" whose values are numbers, True, False or None."""
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    return {key.strip(): ast.literal_eval(value.strip()) for key, _, value in pairs}
