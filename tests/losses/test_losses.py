@@ -51,7 +51,8 @@ def late_cost(t, window, reference):
 
 def edit_costs(y, r, d):
     """Return the edit distance with the costs above."""
-    costs = (insertions(d).__getitem__, deletions(d).__getitem__, lambda a, b: costs_of(d)[a, b])
+    matrix = costs_of(d).tolist()
+    costs = (insertions(d).tolist().__getitem__, deletions(d).tolist().__getitem__, lambda a, b: matrix[a][b])
     return task_losses.edit_distance(y, r, *costs)
 
 
@@ -85,7 +86,7 @@ LOSSES = {
     ),
     "zero-one": (lambda d: ZeroOneLoss(), lambda y, r, d: task_losses.zero_one(y, r)),
     "markov": (
-        lambda d: MarkovLoss(2, late_cost, largest=0.6),
+        lambda d: MarkovLoss(2, late_cost),
         lambda y, r, d: sum(
             late_cost(t, tuple(y[max(0, t - 1) : t + 1]), tuple(r[max(0, t - 1) : t + 1])) for t in range(len(r))
         ),

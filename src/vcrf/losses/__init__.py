@@ -10,6 +10,7 @@ from vcrf.losses.loss import IndefiniteLossWarning, Loss
 from vcrf.losses.markov import MarkovLoss
 from vcrf.losses.names import get_loss
 from vcrf.losses.ngram import AlignedNgramLoss
+from vcrf.losses.transducer import TransducerLoss
 from vcrf.losses.zero_one import ZeroOneLoss
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ScaledLoss",
     "SmithWatermanLoss",
     "SumLoss",
+    "TransducerLoss",
     "WeightedHammingLoss",
     "ZeroOneLoss",
     "get_loss",

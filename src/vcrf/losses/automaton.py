@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vcrf.errors import BudgetError, InputError
 from vcrf.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.automata import Automaton
 
 # Costs that differ by less are equal when states are merged.
 TINY = 1e-9
@@ -122,6 +125,23 @@ class LossAutomaton:
         return LossAutomaton(
             len(classes), self.state_ptr, self.next[:, classes], self.cost[:, classes], self.final, self.init
         )
+
+    def to_automaton(self, labels: Sequence[Any] | None = None) -> Automaton:
+        """As a tropical automaton of `vcrf.automata`, for drawing and other tools; labels are numbers by default."""
+        from vcrf.automata import TROPICAL, Automaton
+
+        names = range(self.n_labels) if labels is None else labels
+        rows = np.arange(len(self.next))
+        arcs = [
+            (int(q), name, name, float(w), int(to))
+            for q, targets, costs in zip(rows, self._next_numbers(rows), self.cost, strict=True)
+            for name, w, to in zip(names, costs, targets, strict=True)
+        ]
+        first = int(self.state_ptr[-2])
+        final = {first + q: float(w) + (self.init if not self.length else 0.0) for q, w in enumerate(self.final)}
+        if self.length:
+            arcs = [(q, a, b, w + self.init if q == 0 else w, to) for q, a, b, w, to in arcs]
+        return Automaton.from_arcs(arcs, final, TROPICAL)
 
     def scaled(self, factor: float) -> LossAutomaton:
         """The automaton of factor * loss."""

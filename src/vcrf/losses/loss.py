@@ -104,13 +104,17 @@ class Loss:
     def _numbers(self, y: Sequence[Any] | Ints, y_true: Sequence[Any] | Ints) -> tuple[Ints, Ints]:
         if _are_numbers(y) and _are_numbers(y_true):
             return self._in_range(y), self._in_range(y_true)
-        if not self.is_symmetric:
+        names = getattr(self, "labels", None)
+        if names is None and not self.is_symmetric:
             raise InputError(
                 f"{type(self).__name__} needs numbers of labels, 0, 1, ...: got {_first_odd(y, y_true)!r}. "
                 "Number them in the order of the estimator's classes_."
             )
-        number: dict[Any, int] = {}
-        candidate, reference = ([number.setdefault(label, len(number)) for label in part] for part in (y, y_true))
+        number = {label: i for i, label in enumerate(names if names is not None else {*y, *y_true})}
+        unknown = [label for label in (*y, *y_true) if label not in number]
+        if unknown:
+            raise InputError(f"{type(self).__name__} has labels {names}, got {unknown[0]!r}.")
+        candidate, reference = ([number[label] for label in part] for part in (y, y_true))
         return np.array(candidate, np.int64), np.array(reference, np.int64)
 
     def _in_range(self, y: Sequence[Any] | Ints) -> Ints:

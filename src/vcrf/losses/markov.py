@@ -18,6 +18,9 @@ from vcrf.types import Floats, Ints
 
 Windows = tuple[int, ...]
 
+# Pairs of windows whose costs are asked for to find the bound of a function.
+_MAX_WINDOWS = 1_000_000
+
 _ADVICE = "Use a lower order, or raise max_states."
 
 
@@ -37,7 +40,7 @@ class MarkovLoss(Loss):
     normalised : bool
         Divide by the length l.
     largest : float, optional
-        The largest cost of a window, for the bound; needed when `cost` is a function.
+        The largest cost of a window, for the bound, when `cost` is a function and there are many labels.
     max_states : int
         Budget of the automaton before it is made minimal.
     """
@@ -57,17 +60,23 @@ class MarkovLoss(Loss):
                 f"(candidate's labels, then the reference's), got shape {table.shape}."
             )
 
-    def bound(self, length: int, n_labels: int) -> float:  # noqa: ARG002
-        """M: the largest cost of a window at every position."""
+    def bound(self, length: int, n_labels: int) -> float:
+        """M: the sum of the largest costs of a window at each position."""
         if self._table is not None:
             windows = max(length - self.order + 1, 0)
             return float(self._table.max(initial=0.0)) * windows * token_share(length, self.normalised)
-        if self.largest is None:
+        if self.largest is not None:
+            return self.largest * length * token_share(length, self.normalised)
+        if length * n_labels ** (2 * self.order) > _MAX_WINDOWS:
             raise InputError(
-                "The bound of a Markov loss that is a function is not known: pass largest=, the largest "
-                "cost of a window. (automaton(y_true).largest() is exact for one reference.)"
+                "The bound of this Markov loss takes too long to find by trying all windows: pass largest=, the "
+                "largest cost of a window. (automaton(y_true).largest() is exact for one reference.)"
             )
-        return self.largest * length * token_share(length, self.normalised)
+        total = 0.0
+        for t in range(length):
+            choices = list(np.ndindex((n_labels,) * min(t + 1, self.order)))
+            total += max(self._window_cost(t, window, reference) for window in choices for reference in choices)
+        return total * token_share(length, self.normalised)
 
     @cached_property
     def _table(self) -> Floats | None:
