@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, pairwise
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from vcrf.inputs import (
 )
 from vcrf.lattice import DenseLattice
 from vcrf.model import Label, Model
+
+if TYPE_CHECKING:
+    from vcrf.losses import Loss
 
 
 class Tagger:
@@ -87,8 +90,7 @@ class Tagger:
         self, X: Iterable[Any], k: int = 5, constraints: Any = None, allowed: Iterable[Any] | None = None
     ) -> list[list[tuple[list[Label], float]]]:
         """Find the k best label sequences of each sentence with their probabilities, best first."""
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise InputError(f"k must be a positive integer, got {k!r}.")
+        _check_count("k", k, 1)
         out = []
         for scores in self._potentials(X, constraints, allowed):
             for i, log_z in enumerate(scores.log_partitions().tolist()):
@@ -96,6 +98,46 @@ class Tagger:
                 probabilities = np.exp(np.minimum(values - log_z, 0.0)).tolist()
                 out.append(list(zip(map(self._names, sequences.tolist()), probabilities, strict=True)))
         return out
+
+    def predict_mbr(
+        self,
+        X: Iterable[Any],
+        loss: str | Loss = "hamming",
+        k: int = 20,
+        n_samples: int = 0,
+        random_state: np.random.Generator | int | None = None,
+        constraints: Any = None,
+        allowed: Iterable[Any] | None = None,
+    ) -> list[list[Label]]:
+        """Labels of each sentence with the least expected loss: minimum Bayes risk. `predict` takes the likeliest.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+        loss : str or vcrf.losses.Loss
+            "hamming" and cost matrices are minimised exactly, from marginals: fewest wrong labels expected.
+        k : int
+            Other losses: the candidates are the k best sequences, their posterior gives the expectation.
+        n_samples : int
+            Other losses: take so many draws from the posterior instead of the k best.
+        random_state : seed or generator of the draws
+        constraints, allowed : see the class
+        """
+        from vcrf.decoding.risk import least_risk
+        from vcrf.losses import get_loss
+
+        chosen = get_loss(loss)
+        if chosen is None:
+            raise InputError("predict_mbr needs a loss, got None. Without one, use predict.")
+        _check_count("k", k, 1)
+        _check_count("n_samples", n_samples, 0)
+        chosen = chosen.for_labels(self._model().labels)
+        rng = np.random.default_rng(getattr(self, "random_state", None) if random_state is None else random_state)
+        return [
+            self._names(labels)
+            for scores in self._potentials(X, constraints, allowed)
+            for labels in least_risk(scores, chosen, k, n_samples, rng)
+        ]
 
     def sample(
         self,
@@ -266,6 +308,12 @@ def _listed_probabilities(scores: Potentials, events: list[Event], log: bool) ->
     values = log_probabilities(scores, events)
     listed: list[float] = (values if log else np.exp(values)).tolist()
     return listed
+
+
+def _check_count(name: str, number: int, least: int) -> None:
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
+        wanted = "a positive integer" if least else "an integer of at least 0"
+        raise InputError(f"{name} must be {wanted}, got {number!r}.")
 
 
 def _listed_choices(allowed: Iterable[Any], n_sentences: int) -> list[Any]:

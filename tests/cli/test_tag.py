@@ -239,3 +239,15 @@ def test_closed_streams_end_with_a_message(command: str, code: int, model: Path,
     assert done.returncode == code
     assert b"Traceback" not in done.stderr
     assert b"is closed" in done.stderr
+
+
+def test_least_expected_loss(model: Path, corpus: Corpus, call: Call) -> None:
+    """--mbr writes what the library predicts for the loss; it is not --nbest."""
+    content = conllu(corpus[:5])
+    tagger = load_tagger(model)
+    for name in ("hamming", "edit:band=2"):
+        predicted = [label for y in tagger.predict_mbr(corpus.tokens[:5], name) for label in y]
+        assert fields(call("tag", model, "--mbr", name, given=content).stdout, 3) == predicted
+    wrong = call("tag", model, "--mbr", "hamming", "--nbest", 2, given=content, code=2)
+    assert "ask for one of them" in wrong.stderr
+    assert "one of hamming" in call("tag", model, "--mbr", "accuracy", given=content, code=2).stderr

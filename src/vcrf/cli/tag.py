@@ -42,6 +42,14 @@ def tag(
     nbest: Annotated[
         int, typer.Option(metavar="K", min=0, help="Write the K best sequences of each sentence with probabilities.")
     ] = 0,
+    mbr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOSS",
+            help="Write the labels with the least expected loss, not the likeliest: hamming, edit, ngram, edit:band=2.",
+            show_default=False,
+        ),
+    ] = None,
     output_format: Annotated[
         OutputFormat | None,
         typer.Option("--format", help="Output. Default: that of the input; conllu for text.", show_default=False),
@@ -74,9 +82,17 @@ def tag(
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
+    from vcrf.errors import InputError
     from vcrf.files import replacing
     from vcrf.model_file import load_tagger
 
+    loss = None
+    if mbr is not None:
+        from vcrf.losses import get_loss
+
+        loss = get_loss(mbr)
+        if nbest:
+            raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model)
@@ -87,7 +103,7 @@ def tag(
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
     text = open_raw(file, input_format.value, column(tag), form, layout)
     check_written_column(text, marginals, output_format.value if output_format else None)
-    wanted = Wanted(output_format.value if output_format else None, marginals, nbest)
+    wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss)
     load_numba_without_scipy()
     with compile_notice(), ExitStack() as stack:
         out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer

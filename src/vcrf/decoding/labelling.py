@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from vcrf.data.raw import OutputFormat, RawFile, RawSentence
 from vcrf.data.writers import Tagging, choose_writer
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import NamedFeature
 from vcrf.model import Label, Model
+
+if TYPE_CHECKING:
+    from vcrf.losses import Loss
 
 _BOM = "\ufeff"
 
@@ -18,6 +21,7 @@ class Tags(Protocol):
     """What tags: an estimator that is fitted, or a `ModelTagger`."""
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[list[Label]]: ...
+    def predict_mbr(self, X: Sequence[Sequence[str]], loss: Any) -> list[list[Label]]: ...
     def predict_marginals(self, X: Sequence[Sequence[str]]) -> list[list[dict[Label, float]]]: ...
     def predict_kbest(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[list[Label], float]]]: ...
 
@@ -33,11 +37,14 @@ class Wanted(NamedTuple):
         The posterior of each chosen label too.
     n_best : int
         The k best sequences with their probabilities; 0 is the best one alone.
+    loss : Loss, optional
+        The sequence with the least expected loss instead of the best one.
     """
 
     output_format: OutputFormat | None = None
     marginals: bool = False
     n_best: int = 0
+    loss: Loss | None = None
 
 
 def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
@@ -60,7 +67,8 @@ def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: Wanted) ->
     if wanted.n_best:
         found = [[Tagging(_texts(y), None, p) for y, p in best] for best in tagger.predict_kbest(X, wanted.n_best)]
     else:
-        found = [[Tagging(_texts(labels))] for labels in tagger.predict(X)]
+        chosen = tagger.predict(X) if wanted.loss is None else tagger.predict_mbr(X, wanted.loss)
+        found = [[Tagging(_texts(labels))] for labels in chosen]
     if wanted.marginals:
         posteriors = tagger.predict_marginals(X)
         found = [[_with_posterior(y, rows) for y in best] for best, rows in zip(found, posteriors, strict=True)]

@@ -11,7 +11,7 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.losses.automaton import LossAutomaton
 from vcrf.losses.loss import Loss
-from vcrf.types import Ints
+from vcrf.types import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,10 @@ class ScaledLoss(Loss):
     def bound(self, length: int, n_labels: int) -> float:
         """M: the factor times the loss's."""
         return self.factor * self.loss.bound(length, n_labels)
+
+    def token_costs(self, n_labels: int) -> Floats | None:
+        """Those of the loss: a factor does not matter."""
+        return self.loss.token_costs(n_labels)
 
     def for_labels(self, labels: Sequence[Hashable]) -> ScaledLoss:
         """The multiple for labels in this order."""

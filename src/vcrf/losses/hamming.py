@@ -35,6 +35,10 @@ class HammingLoss(Loss):
         """M: 1 if normalised, else the length."""
         return float(n_labels > 1) * (1.0 if self.normalised and length else float(length))
 
+    def token_costs(self, n_labels: int) -> Floats:
+        """1 for a wrong label."""
+        return 1.0 - np.eye(n_labels)
+
     def _value(self, y: Ints, y_true: Ints) -> float:
         return float((y != y_true).sum() * token_share(len(y_true), self.normalised))
 
@@ -69,6 +73,11 @@ class WeightedHammingLoss(Loss):
         self._n_labels(np.zeros(0, np.int64), n_labels)
         largest = float(self.matrix.max(initial=0.0))
         return largest * length * token_share(length, self.normalised)
+
+    def token_costs(self, n_labels: int) -> Floats:
+        """The cost matrix."""
+        self._n_labels(np.zeros(0, np.int64), n_labels)
+        return self.matrix
 
     def for_labels(self, labels: Sequence[Hashable]) -> WeightedHammingLoss:
         """The loss with its dict read in this order of labels."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.losses.automaton import TINY, LossAutomaton
-from vcrf.types import Ints
+from vcrf.types import Floats, Ints
 
 # An automaton of 30 tokens and 17 labels takes about 0.1 MB with edit distance, 2 kB with Hamming.
 _CACHE_BYTES = 128 * 2**20
@@ -65,6 +65,10 @@ class Loss:
     def bound(self, length: int, n_labels: int) -> float:
         """M: no loss between two sequences of this length is larger."""
         raise NotImplementedError
+
+    def token_costs(self, n_labels: int) -> Floats | None:  # noqa: ARG002
+        """Costs (candidate, reference) if the loss is their sum over tokens, up to a factor; None if it is not."""
+        return None
 
     def for_labels(self, labels: Sequence[Hashable]) -> Loss:  # noqa: ARG002
         """The loss for labels numbered in this order; only losses that name labels differ."""
