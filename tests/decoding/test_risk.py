@@ -58,7 +58,9 @@ def test_it_differs_from_the_best_sequence(tagger):
 def test_constraints_hold(tagger):
     """The least risk among the allowed sequences, for losses with and without the short way."""
     rules = {"constraints": [("A", "A"), ("B", "C"), ("C", "C")]}
-    for loss in (HammingLoss(), WeightedHammingLoss(COSTS), EditLoss()):
+    to_a = WeightedHammingLoss([[0.0, 0.1, 0.1], [5.0, 0.0, 5.0], [5.0, 5.0, 0.0]])
+    assert not all(map(is_allowed, tagger.predict_mbr(NEW, to_a)))  # A everywhere
+    for loss in (HammingLoss(), to_a, EditLoss()):
         for sentence, y in zip(NEW, tagger.predict_mbr(NEW, loss, k=27, **rules), strict=True):
             assert is_allowed(y)
             risks = all_risks(tagger, sentence, loss, **rules)

@@ -12,13 +12,15 @@ import pytest
 
 import oracles
 import task_losses
-from vcrf.errors import InputError
+from vcrf.errors import BudgetError, InputError
 from vcrf.losses import (
     AlignedNgramLoss,
     ClippedNgramLoss,
     EditLoss,
     HammingLoss,
+    IndefiniteLossWarning,
     Loss,
+    LossAutomaton,
     MarkovLoss,
     NgramCountLoss,
     SmithWatermanLoss,
@@ -156,6 +158,8 @@ def test_path_costs_are_the_loss(name, seed):
         assert automaton.largest() == pytest.approx(expected.max())
         assert automaton.least() == pytest.approx(0.0)
         assert expected.max() <= loss.bound(len(reference), n_labels) + 1e-12
+        if name != "markov":
+            assert loss.bound(len(reference)) == loss.bound(len(reference), n_labels)
 
 
 @INDEFINITE
@@ -278,6 +282,95 @@ def test_wrong_arguments():
         AlignedNgramLoss(0)
     with pytest.raises(InputError, match="factor of at least 0, got -1"):
         HammingLoss() * -1.0
+    with pytest.raises(InputError, match=r"table .* needs 4 axes of equal length .* got shape \(2, 2\)"):
+        MarkovLoss(2, np.zeros((2, 2)))
+    with pytest.raises(InputError, match="pass n_labels"):
+        MarkovLoss(1, late_cost).bound(3)
+    with pytest.raises(InputError, match="pass largest="):
+        MarkovLoss(3, late_cost).bound(20, 17)
+    with pytest.raises(InputError, match=r"kappa must be a positive number, got 0: .* infinite"):
+        NgramCountLoss(kappa=0)
+    with pytest.raises(InputError, match="match must be a positive number"):
+        SmithWatermanLoss(match=0.0)
+    with pytest.raises(InputError, match=r"different numbers of labels: \['2', '3'\]"):
+        (WeightedHammingLoss([1.0, 1.0]) + WeightedHammingLoss([1.0, 1.0, 1.0])).automaton([0], 2)
+
+
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        (lambda t, a, b: np.inf * (a != b) if a != b else 0.0, "infinite or not a number"),
+        (lambda t, a, b: np.nan, "infinite or not a number"),
+        (lambda t, a, b: -float(a != b), "negative, -3, for some sequence"),
+        (lambda t, a, b: 1.0, "3 for the reference itself"),
+    ],
+)
+def test_what_is_no_loss_is_refused(cost, message):
+    """Infinite, undefined, negative, or not 0 at the truth: a clear error."""
+    with pytest.raises(InputError, match=message):
+        MarkovLoss(1, cost).automaton([0, 1, 0], 2)
+
+
+def test_an_indefinite_loss_warns_once():
+    """A wrong sequence that is free: a warning with the remedy, which works."""
+    loss = NgramCountLoss(1)
+    with pytest.warns(IndefiniteLossWarning, match=r"\+ 0.01 \* HammingLoss"):
+        loss.automaton([0, 1], 2)
+    loss.automaton([1, 0], 2)
+    mended = loss + 0.01 * HammingLoss()
+    assert mended.automaton([0, 1], 2).n_zero_paths() == 1
+
+
+def test_budgets_name_the_knob():
+    """Too many states: the error says so before memory is spent, and names what to change."""
+    reference = np.arange(40) % 9
+    with pytest.raises(BudgetError, match=r"max_states=50000 .* up to 10 labels"):
+        ClippedNgramLoss(1).automaton(reference, 9)
+    with pytest.raises(BudgetError, match=r"max_states=50000 .* up to 10 labels"):
+        ClippedNgramLoss(2).automaton(np.arange(60) ** 2 % 61, 61)
+    with pytest.raises(BudgetError, match=r"max_states=1000 .* raise max_states"):
+        NgramCountLoss(max_states=1_000).automaton(reference, 9)
+    with pytest.raises(BudgetError, match="lower order"):
+        MarkovLoss(8, late_cost).automaton(reference, 9)
+    with pytest.raises(BudgetError, match="max_states=10"):
+        EditLoss().automaton(reference, 9).with_values(max_states=10)
+
+
+def test_cache_has_a_limit(monkeypatch):
+    """The oldest automata go first."""
+    loss = HammingLoss()
+    size = loss.automaton([0, 1], 2).n_bytes
+    monkeypatch.setattr("vcrf.losses.loss._CACHE_BYTES", 3 * size)
+    kept = [loss.automaton([a, b], 2) for a in (0, 1) for b in (0, 1)]
+    assert loss.automaton([1, 1], 2) is kept[3]
+    assert loss.automaton([0, 1], 2) is not kept[1]
+
+
+def test_automaton_as_a_tropical_automaton():
+    """The same costs for other tools, a constant included."""
+    automaton = EditLoss().automaton([0, 1, 2], 3)
+    shifted = LossAutomaton(3, automaton.state_ptr, automaton.next, automaton.cost, automaton.final, 0.5)
+    for made, extra in [(automaton.to_automaton("xyz"), 0.0), (shifted.to_automaton("xyz"), 0.5)]:
+        costs = {path.inputs: path.weight for path in made.paths()}
+        assert len(costs) == 27
+        assert all(
+            weight == automaton.path_cost(["xyz".index(b) for b in labels]) + extra for labels, weight in costs.items()
+        )
+
+
+def test_wrong_paths():
+    """Sequences of another length, labels that are not there, arrays that do not fit."""
+    automaton = HammingLoss().automaton([0, 1], 2)
+    with pytest.raises(InputError, match="sequences of 2 labels, got 3"):
+        automaton.path_cost([0, 1, 1])
+    with pytest.raises(InputError, match=r"labels 0 \.\. 1, got 0 \.\. 2"):
+        automaton.path_costs([[0, 2]])
+    with pytest.raises(InputError, match="lengths or numbers of labels differ"):
+        automaton.plus(HammingLoss().automaton([0], 2))
+    with pytest.raises(InputError, match="needs next and cost of shape"):
+        LossAutomaton(3, automaton.state_ptr, automaton.next, automaton.cost, automaton.final)
+    with pytest.raises(InputError, match="one state in layer 0"):
+        LossAutomaton(2, np.array([0, 2]), np.empty((0, 2), np.int64), np.empty((0, 2)), np.zeros(2))
 
 
 def test_losses_do_not_wait_for_numba():

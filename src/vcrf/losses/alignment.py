@@ -47,7 +47,7 @@ class SmithWatermanLoss(Loss):
             if not (np.isfinite(value) and value >= 0) or (name == "match" and value == 0):
                 raise InputError(f"{name} must be a positive number, got {value!r}.")
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: match * l, nothing aligned."""
         return self._scale(length) * self.match * length if n_labels > 1 else 0.0
 

@@ -34,7 +34,7 @@ class SumLoss(Loss):
         """Whether all are."""
         return all(loss.is_symmetric for loss in self.losses)
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: the sum of theirs."""
         return sum(loss.bound(length, n_labels) for loss in self.losses)
 
@@ -69,7 +69,7 @@ class ScaledLoss(Loss):
         """Whether the loss is."""
         return self.loss.is_symmetric
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: the factor times the loss's."""
         return self.factor * self.loss.bound(length, n_labels)
 

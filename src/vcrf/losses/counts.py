@@ -53,7 +53,7 @@ class NgramCountLoss(Loss):
                 "for sequences that share no n-gram with the reference."
             )
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: log(1 + S / kappa) for the largest S, that of a reference of one label; 1 if normalised."""
         windows = max(length - self.n + 1, 0)
         if not windows or n_labels < 2:
@@ -112,7 +112,7 @@ class ClippedNgramLoss(Loss):
     def __post_init__(self) -> None:
         check_n(self.n)
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: 1."""
         return float(length >= self.n and n_labels > 1)
 

@@ -66,7 +66,7 @@ class EditLoss(Loss):
         """Whether all labels cost the same."""
         return self._known_labels() is None
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: substituting everything, or deleting and inserting it, or the cap."""
         if n_labels < 2:
             return 0.0

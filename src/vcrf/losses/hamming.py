@@ -31,7 +31,7 @@ class HammingLoss(Loss):
 
     is_symmetric = True
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: 1 if normalised, else the length."""
         return float(n_labels > 1) * (1.0 if self.normalised and length else float(length))
 
@@ -68,9 +68,8 @@ class WeightedHammingLoss(Loss):
     normalised: bool = True
     labels: Sequence[Hashable] | None = None
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:  # noqa: ARG002
         """M: the largest cost of a token, times the length if not normalised."""
-        self._n_labels(np.zeros(0, np.int64), n_labels)
         largest = float(self.matrix.max(initial=0.0))
         return largest * length * token_share(length, self.normalised)
 

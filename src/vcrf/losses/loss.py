@@ -24,7 +24,7 @@ class IndefiniteLossWarning(UserWarning):
 class Loss:
     """A task loss L(y, y_true) >= 0 between label sequences: first the candidate, then the reference.
 
-    A subclass writes `_value`, `_automaton` and `bound`. Sequences are numbers of labels, 0 .. n_labels-1. A loss
+    A subclass writes `_value`, `_automaton` and `_bound`. Sequences are numbers of labels, 0 .. n_labels-1. A loss
     that only asks whether labels are equal takes any labels when it is called.
     """
 
@@ -62,9 +62,15 @@ class Loss:
             self._store(key, self._built(reference, n_labels))
         return self._cached_automata[key]
 
-    def bound(self, length: int, n_labels: int) -> float:
-        """M: no loss between two sequences of this length is larger."""
-        raise NotImplementedError
+    def bound(self, length: int, n_labels: int | None = None) -> float:
+        """M: no loss between two sequences of this length is larger.
+
+        By default `n_labels` is as many as the loss knows; where labels only differ or not, any number above 1.
+        """
+        known = self._known_labels()
+        if n_labels is None and known is None and not self.is_symmetric:
+            raise InputError(f"The bound of {type(self).__name__} depends on the number of labels: pass n_labels.")
+        return float(self._bound(length, self._n_labels(np.empty(0, np.int64), n_labels or known or 2)))
 
     def token_costs(self, n_labels: int) -> Floats | None:  # noqa: ARG002
         """Costs (candidate, reference) if the loss is their sum over tokens, up to a factor; None if it is not."""
@@ -91,6 +97,10 @@ class Loss:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_cached")}
 
     # What a subclass writes.
+
+    def _bound(self, length: int, n_labels: int) -> float:
+        """M, see `bound`."""
+        raise NotImplementedError
 
     def _value(self, y: Ints, y_true: Ints) -> float:
         raise NotImplementedError

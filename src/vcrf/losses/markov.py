@@ -60,7 +60,7 @@ class MarkovLoss(Loss):
                 f"(candidate's labels, then the reference's), got shape {table.shape}."
             )
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: the sum of the largest costs of a window at each position."""
         if self._table is not None:
             windows = max(length - self.order + 1, 0)

@@ -36,7 +36,7 @@ class AlignedNgramLoss(Loss):
     def __post_init__(self) -> None:
         check_n(self.n)
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: 1 if normalised, else the length."""
         return float(n_labels > 1) * length * token_share(length, self.normalised)
 

@@ -79,7 +79,7 @@ class TransducerLoss(Loss):
         if semiring is TROPICAL and self.function is not None:
             raise InputError("function is for sums over paths: a tropical transducer's weight is the loss itself.")
 
-    def bound(self, length: int, n_labels: int) -> float:  # noqa: ARG002
+    def _bound(self, length: int, n_labels: int) -> float:  # noqa: ARG002
         """M, if `largest` gives it."""
         if self.largest is None:
             raise InputError(

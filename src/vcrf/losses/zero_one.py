@@ -17,7 +17,7 @@ class ZeroOneLoss(Loss):
 
     is_symmetric = True
 
-    def bound(self, length: int, n_labels: int) -> float:
+    def _bound(self, length: int, n_labels: int) -> float:
         """M: 1."""
         return float(length > 0 and n_labels > 1)
 
