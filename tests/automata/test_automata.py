@@ -223,6 +223,7 @@ def test_empty_automata():
         assert shortest_path(automaton) is None
         assert total_weight(automaton) == math.inf
         assert relation(union(automaton, some)) == relation(some)
+    assert [path.weight for path in Automaton.from_labels("a" * 5_000).paths()] == [0.0]  # no deep recursion
     assert list(Automaton.from_labels("").paths()) == [((), (), 0.0)]
 
 
@@ -253,6 +254,8 @@ def test_errors():
     for weight in ["x", (1.0, 2.0), math.nan, -math.inf, None]:
         with pytest.raises(InputError, match="weight of the tropical semiring is a number"):
             pair.add_arc(0, "a", "a", weight, 1)
+    with pytest.raises(InputError, match="cannot divide"):
+        push(Automaton.from_arcs([(0, "a", "a", (0.0, 1.0), 1)], [1], EXPECTATION))
     with pytest.raises(InputError, match="pair of numbers"):
         Automaton.from_arcs([(0, "a", "a", 1.0, 1)], [1], EXPECTATION)
     for text, message in [("0 1 a\n", "Line 1: expected"), ("0 x a b\n", "Line 1: .* number of a state")]:

@@ -30,6 +30,11 @@ class Path(NamedTuple):
     outputs: tuple[Label, ...]
     weight: Weight
 
+    def followed(self, arc: Arc, weight: Weight) -> Path:
+        """The path with one more arc, and its weight then."""
+        more, out = (() if label == EPSILON else (label,) for label in (arc.input, arc.output))
+        return Path(self.inputs + more, self.outputs + out, weight)
+
 
 class Automaton:
     """A weighted automaton, or transducer when some arc's output differs from its input.
@@ -154,16 +159,13 @@ class Automaton:
         """Every path of an acyclic automaton; there may be very many."""
         if not self.is_acyclic:
             raise InputError("paths() needs an acyclic automaton: this one has a cycle.")
-        if self.start >= 0:
-            yield from self._paths_from(self.start, (), (), self.semiring.one)
-
-    def _paths_from(self, state: int, read: tuple[Any, ...], written: tuple[Any, ...], w: Weight) -> Iterator[Path]:
         times = self.semiring.times
-        if state in self.final:
-            yield Path(read, written, times(w, self.final[state]))
-        for arc in self.arcs[state]:
-            more, out = (() if label == EPSILON else (label,) for label in (arc.input, arc.output))
-            yield from self._paths_from(arc.to, read + more, written + out, times(w, arc.weight))
+        todo = [(self.start, Path((), (), self.semiring.one))] if self.start >= 0 else []
+        while todo:
+            state, path = todo.pop()
+            if state in self.final:
+                yield path._replace(weight=times(path.weight, self.final[state]))
+            todo += [(arc.to, path.followed(arc, times(path.weight, arc.weight))) for arc in self.arcs[state][::-1]]
 
     def _grow(self, last: int) -> None:
         while self.n_states <= last:

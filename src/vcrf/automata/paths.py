@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
-from vcrf.automata.automaton import EPSILON, Automaton, Path
+from vcrf.automata.automaton import Automaton, Path
 from vcrf.automata.determinise import determinise
 from vcrf.automata.distance import distance_to_end
 from vcrf.automata.operations import connect
@@ -42,19 +42,17 @@ def n_shortest(automaton: Automaton, n: int, unique: bool = False) -> list[Path]
     to_end = distance_to_end(kept)
     # A* with the exact cost to go: what is taken from the heap never gets dearer. The second entry breaks ties.
     ticket = count()
-    heap = [(to_end[kept.start], next(ticket), 0.0, kept.start, Path((), (), 0.0))]
+    heap = [(to_end[kept.start], next(ticket), kept.start, Path((), (), 0.0))]
     found: list[Path] = []
     while heap and len(found) < n:
-        _, _, spent, state, path = heapq.heappop(heap)
+        _, _, state, path = heapq.heappop(heap)
         if state < 0:
-            found.append(path._replace(weight=spent))
+            found.append(path)
             continue
         if state in kept.final:
-            whole = spent + kept.final[state]
-            heapq.heappush(heap, (whole, next(ticket), whole, -1, path))
+            whole = path.weight + kept.final[state]
+            heapq.heappush(heap, (whole, next(ticket), -1, path._replace(weight=whole)))
         for arc in kept.arcs[state]:
-            more, out = (() if label == EPSILON else (label,) for label in (arc.input, arc.output))
-            longer = Path(path.inputs + more, path.outputs + out, 0.0)
-            cost = spent + arc.weight
-            heapq.heappush(heap, (cost + to_end[arc.to], next(ticket), cost, arc.to, longer))
+            cost = path.weight + arc.weight
+            heapq.heappush(heap, (cost + to_end[arc.to], next(ticket), arc.to, path.followed(arc, cost)))
     return found

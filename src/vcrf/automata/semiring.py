@@ -86,6 +86,8 @@ def _difference(b: float, a: float) -> float:
 
 
 def _pair_quotient(b: tuple[float, float], a: tuple[float, float]) -> tuple[float, float]:
+    if a[0] == 0.0:
+        raise InputError(f"The expectation semiring cannot divide by {a}: its probability is 0.")
     p = b[0] / a[0]
     return p, (b[1] - a[1] * p) / a[0]
 
