@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from vcrf.decoding.potentials import Potentials
@@ -37,7 +35,7 @@ def _token_risks(scores: Potentials, costs: Floats) -> Potentials:
     tables = {2: np.where(np.isneginf(pairs), -np.inf, 0.0)} if pairs is not None and is_bound else {}
     none = np.empty(0, np.uint32)
     local = PatternScores(np.zeros(len(node) + 1, np.int64), none, none, np.empty(0))
-    return replace(scores, node=node, tables=tables, local=local, order=2 if is_bound else 1)
+    return Potentials(scores.sent_ptr, node, tables, local, order=2 if is_bound else 1)
 
 
 def _best_candidate(lattice: DenseLattice, loss: Loss, k: int, n_samples: int, rng: np.random.Generator) -> list[int]:

@@ -103,7 +103,10 @@ class EditLoss(Loss):
             )
 
     def _value(self, y: Ints, y_true: Ints) -> float:
-        n_labels = self._known_labels() or int(max(y.max(initial=0), y_true.max(initial=0))) + 1
+        n_labels = self._known_labels()
+        if n_labels is None:  # number those that occur, however large the numbers are
+            present, numbers = np.unique(np.concatenate([y, y_true]), return_inverse=True)
+            n_labels, y, y_true = max(len(present), 1), numbers[: len(y)], numbers[len(y) :]
         distance = edit_distance(y, y_true, *self._costs(n_labels), self.band)
         capped = distance if self.cap is None else min(distance, self.cap)
         return capped * token_share(len(y_true), self.normalised)
