@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
-from vcrf.families import Family, Text, default_families, explicit_families, paper_complexities, paper_families
+from vcrf.families import Family, Text, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
 from vcrf.heldout import DevelopmentSet, DevelopmentWatch
 from vcrf.inputs import (
@@ -122,8 +123,9 @@ class VCRF(SequenceEstimator):
         Task loss inside the surrogate; "hamming" is the share of wrong labels in the sentence.
     candidates : "all" or "observed"
         Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
-    complexities : "paper" or mapping from family name to number
-        The r_k; "paper" is sqrt(2 log|H_k| / m).
+    complexities : "paper", "general", "massart", "rademacher" or mapping from family name to number
+        The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or "estimate")
+        the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`.
     tol : float
         Stop when the duality gap is at most tol times the objective.
     max_passes : int, optional
@@ -344,7 +346,7 @@ class VCRF(SequenceEstimator):
         text = read_text(sentences)
         families = self._families(text)
         check_readable(text, families)
-        complexities = self._complexities(families, text, len(classes))
+        check_complexities(self.complexities, families)
         problem = build_problem(
             text,
             label_numbers(labels, classes),
@@ -354,6 +356,7 @@ class VCRF(SequenceEstimator):
             candidates=self.candidates,
             allowed=allowed_labels(labels, classes),
         )
+        complexities = family_complexities(self.complexities, problem)
         return TrainingData(problem, classes, complexities)
 
     def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
@@ -460,22 +463,6 @@ class VCRF(SequenceEstimator):
             _check_no_limits(given, "given attributes")
             return explicit_families(text, tags)
         return default_families(**given) if self.families == "default" else paper_families(**given)
-
-    def _complexities(self, families: list[Family], text: Text, n_labels: int) -> Floats:
-        if isinstance(self.complexities, str):
-            if self.complexities != "paper":
-                raise InputError(
-                    f"complexities must be 'paper' or a mapping from family name to number, got {self.complexities!r}."
-                )
-            return paper_complexities(families, text, n_labels)
-        names = {family.name for family in families}
-        missing, unknown = names - set(self.complexities), set(self.complexities) - names
-        if missing or unknown:
-            raise InputError(
-                f"complexities needs one number for each of the {len(names)} families: "
-                f"missing {_listing(missing)}; unknown {_listing(unknown)}."
-            )
-        return np.array([self.complexities[family.name] for family in families], np.float64)
 
     def _form(self) -> dict[str, Any]:
         """The form of the penalty, whatever its strengths: with none given, what labels best in cross-validation."""

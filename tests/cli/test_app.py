@@ -13,7 +13,7 @@ import pytest
 from commands import Call, environment
 from vcrf.cli.errors import in_options
 
-COMMANDS = ["demo", "train", "tag", "eval", "show", "explain", "info"]
+COMMANDS = ["demo", "train", "tag", "eval", "show", "explain", "bound", "info"]
 HEAVY = ["numpy", "scipy", "numba", "sklearn", "rich", "matplotlib"]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vcrf.cli.bound import bound
 from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
@@ -26,7 +27,8 @@ app = typer.Typer(
 )
 
 _COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "info": info,
+    "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
+    "info": info,
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():
@@ -54,6 +56,7 @@ def vcrf(
     vcrf train my.conllu -o my.vcrf              learn from a treebank
     vcrf tag my.vcrf new.txt > new.conllu        label text
     vcrf eval my.vcrf test.conllu                measure the error
+    vcrf bound my.vcrf my.conllu                 what is guaranteed, term by term
 
     Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong, 130 interrupted.
     """

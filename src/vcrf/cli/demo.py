@@ -24,7 +24,7 @@ def demo(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the model and the picture.")
     ] = Path("vcrf-demo"),
 ) -> None:
-    """Train, compare, tag and explain on an invented corpus; nothing is downloaded.
+    """Train, compare, tag, explain and bound on an invented corpus; nothing is downloaded.
 
     \b
     vcrf demo
@@ -46,6 +46,7 @@ def demo(
     _print_errors(taggers, seconds, test)
     (tokens,) = language.sample(1, seed=1).tokens
     _tag_and_explain(taggers["VCRF"], tokens)
+    _print_bound(taggers["VCRF"], training)
     _write(taggers, output)
     _say_goodbye(output / "demo.vcrf", tokens)
 
@@ -104,6 +105,20 @@ def _tag_and_explain(tagger: VCRF, tokens: list[str]) -> None:
     print_rich("Why the token it is least sure of has its label:")
     unsure = min(explained, key=lambda found: found.probability)
     print_explained([unsure], tokens, top=5)
+
+
+def _print_bound(tagger: VCRF, training: Corpus) -> None:
+    from vcrf.cli.bound import meaning, print_bounds
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.complexity import risk_report
+    from vcrf.inputs import label_numbers, read_text
+    from vcrf.losses import HammingLoss
+
+    y = label_numbers([list(labels) for labels in training.labels], tagger.classes_)
+    with compile_notice():
+        report = risk_report(tagger.model_, read_text(training.tokens), y, HammingLoss())
+    print_bounds(report, n_rows=3)
+    print_rich(meaning(report))
 
 
 def _write(taggers: dict[str, VCRF], directory: Path) -> None:

@@ -1,0 +1,70 @@
+"""Norms of a model's weights, as the bounds weigh them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.complexity.counts import FamilyCounts
+from vcrf.model import Model
+from vcrf.types import Floats, Ints
+
+
+class WeightNorms(NamedTuple):
+    """Norms over all weights, and by family (n_families,).
+
+    `group` is sum_G ||w_G||_2, a group being an attribute with the tag patterns of one length; `weighted` has
+    sum_j r_j |w_j| of each family, with the r_j of `feature_complexities`.
+    """
+
+    l1: float
+    l2: float
+    group: float
+    by_family: Floats
+    weighted: Floats
+
+
+def feature_complexities(counts: FamilyCounts) -> Callable[[int, Floats], Floats]:
+    """r_j = sqrt(2 v_j log(2 / pi_j)) / m, pi_j = 1 / (p N_k): a function of the family k and the variances v_j."""
+    p, m = len(counts), counts.problem.text.n_sentences
+    sizes = [max(family.n_features, 1) for family in counts]
+    return lambda f, variances: np.asarray(np.sqrt(2.0 * variances * math.log(2.0 * p * sizes[f])) / m)
+
+
+def weight_norms(model: Model, counts: FamilyCounts) -> WeightNorms:
+    """Norms of a model's weights, with the r_j of a sample."""
+    rows = np.repeat(np.arange(len(model.keys)), np.diff(model.ptr))
+    sources = np.searchsorted(model.source_ptr, rows, side="right") - 1
+    families = model.family_of[sources, model.lengths]
+    size = np.abs(model.weights)
+    groups = np.unique(rows * (model.order + 1) + model.lengths, return_inverse=True)[1]
+    n, r = len(model.families), feature_complexities(counts)
+    variances = _variances(model, counts, rows, sources)
+    weighted = [float(r(f, variances[families == f]) @ size[families == f]) for f in range(n)]
+    return WeightNorms(
+        float(size.sum()),
+        float(np.sqrt(size @ size)),
+        float(np.sqrt(np.bincount(groups, size**2)).sum()),
+        np.bincount(families, size, n).astype(np.float64),
+        np.array(weighted),
+    )
+
+
+def _variances(model: Model, counts: FamilyCounts, rows: Ints, sources: Ints) -> Floats:
+    """v_j of every weight on the sample; 0 where the attribute does not occur."""
+    out = np.zeros(len(model.weights))
+    for s in np.unique(sources).tolist():
+        found = model.sources[s].read(counts.problem.text)
+        keys, ids = np.unique(found.keys, return_inverse=True)
+        squares = np.ones(len(ids)) if found.values is None else found.values**2
+        mine = np.flatnonzero(sources == s)
+        for k in np.unique(model.lengths[mine]).tolist() if len(keys) else []:
+            chosen = mine[model.lengths[mine] == k]
+            wanted = model.keys[rows[chosen]]
+            of_key = np.bincount(ids, squares * counts.factor_sizes(k)[found.positions], len(keys))
+            place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            out[chosen] = np.where(keys[place] == wanted, of_key[place], 0.0)
+    return out
