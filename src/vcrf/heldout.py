@@ -22,7 +22,7 @@ from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_fea
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts32
 
 
 class DevelopmentSet:
@@ -63,10 +63,14 @@ class DevelopmentSet:
 
     def error(self, penalty: BoundPenalty, features: Ints, w: Floats) -> float:
         """Share of tokens with a wrong label under the weights."""
+        return float(np.mean(self.mistakes(penalty, features, w)))
+
+    def mistakes(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Bools:
+        """Whether each counted token (`counted`) has a wrong label under the weights."""
         scores = self.potentials(penalty, features, w)
         if self.moves is not None:
             scores = restrict(scores, self.moves)
-        return float(np.mean(np.concatenate(scores.decode())[self.counted] != self.y))
+        return np.asarray(np.concatenate(scores.decode())[self.counted] != self.y)
 
     def potentials(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Potentials:
         """Scores of the text, those of the model that `build_model` would give."""

@@ -13,6 +13,7 @@ from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
 from vcrf.cli.explain import explain
 from vcrf.cli.info import info
+from vcrf.cli.reproduce import reproduce
 from vcrf.cli.show import show
 from vcrf.cli.tag import tag
 from vcrf.cli.train import train
@@ -28,7 +29,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
-    "info": info,
+    "reproduce": reproduce, "info": info,
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():

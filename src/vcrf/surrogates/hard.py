@@ -5,12 +5,13 @@ They are rare (weights in the hundreds), so this path is plain: one dense lattic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf.lattice import DenseLattice
-from vcrf.types import Floats, UInts32
+from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
@@ -47,11 +48,10 @@ def redo_hard_sentence(
         first = tables.offsets[depth]
         counts[first : first + len(here)] += weight * here
         counts[first + truth] -= weight
-        for j in range(cor.ptr[start + t], cor.ptr[start + t + 1]):
-            k = int(cor.size[j])
-            if k <= depth:
-                mass = here.reshape(-1, n_labels**k)[:, cor.code[j]].sum()
-                out.cor_residuals[j] = weight * (mass - float(_code(y, t, k, n_labels) == cor.code[j]))
+        for k, where in _corrections_at(cor, start + t, depth):
+            mass = here.reshape(-1, n_labels**k).sum(axis=0)
+            mass[_code(y, t, k, n_labels)] -= 1.0
+            out.cor_residuals[where] = weight * mass[cor.code[where]]
         flat.append(here)
     return flat
 
@@ -74,12 +74,21 @@ def _arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Correcti
         n_hist = n_labels ** (depth - 1)
         first = tables.offsets[depth]
         here = tables.log[first : first + n_hist * n_labels].reshape(n_hist, n_labels) + node[t]
-        for j in range(cor.ptr[start + t], cor.ptr[start + t + 1]):
-            k = int(cor.size[j])
-            if k <= depth:
-                here.reshape(-1, n_labels**k)[:, cor.code[j]] += cor.score[j]
+        for k, where in _corrections_at(cor, start + t, depth):
+            added = np.bincount(cor.code[where], cor.score[where], n_labels**k)
+            here.reshape(-1, n_labels**k)[:] += added
         arcs[t, :n_hist] = here
     return arcs
+
+
+def _corrections_at(cor: Corrections, t: int, depth: int) -> Iterator[tuple[int, Ints]]:
+    """The corrections at a token by the length of their patterns, up to what has room: (length, their numbers)."""
+    first, last = int(cor.ptr[t]), int(cor.ptr[t + 1])
+    size = cor.size[first:last]
+    for k in range(1, depth + 1):
+        where = first + np.flatnonzero(size == k)
+        if len(where):
+            yield k, where
 
 
 def _code(y: UInts32 | np.ndarray, t: int, k: int, n_labels: int) -> int:

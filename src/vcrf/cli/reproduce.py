@@ -1,0 +1,212 @@
+"""`vcrf reproduce`: the paper's experiments."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vcrf.cli.errors import FAILED, INTERRUPTED, in_options
+from vcrf.cli.options import column
+from vcrf.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from vcrf.experiments.datasets import DataFile, Dataset
+    from vcrf.experiments.plan import Plan, Results
+    from vcrf.experiments.scheduling import Outcome, Runner
+    from vcrf.experiments.store import Store
+
+STORE = "results.sqlite"
+
+
+class GridName(StrEnum):
+    """Ready grids."""
+
+    PAPER = "paper"
+    QUICK = "quick"
+
+
+def reproduce(
+    data: Annotated[
+        list[Path],
+        typer.Option(metavar="PATH", help="Folder of *.conllu.gz files, or a file; may be given several times."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for results and report.")],
+    datasets: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Names of files without .conllu.gz. Default: all.")
+    ] = None,
+    tables: Annotated[
+        str, typer.Option(metavar="A,B", help="What to find out: results, features, noise.")
+    ] = "results,features,noise",
+    grid: Annotated[GridName, typer.Option(help="Strengths: the paper's 8 x 8, or 3 x 3 for a first look.")] = (
+        GridName.PAPER
+    ),
+    jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes. Default: one a core.")] = None,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on the workers of a Dask scheduler, tcp://host:8786.")
+    ] = None,
+    runs: Annotated[int, typer.Option(metavar="N", min=1, max=5, help="The first N of the five runs.")] = 5,
+    methods: Annotated[
+        str, typer.Option(metavar="A,B", help="Methods to compare: paper, default, hamming, order3, ...")
+    ] = "paper",
+    method: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="One more method: 'NAME=METHOD KEY=VALUE ...', as 'order4=paper tags=4'."),
+    ] = None,
+    words: Annotated[int, typer.Option(metavar="N", min=0, help="Longest word window of the paper's families.")] = 1,
+    tags: Annotated[int, typer.Option(metavar="N", min=1, help="Longest tag pattern of the paper's families.")] = 2,
+    affix: Annotated[int, typer.Option(metavar="N", min=0, help="Longest affixes of the paper's families.")] = 5,
+    tag: Annotated[
+        str | None,
+        typer.Option(metavar="upos|xpos|N", help="Column of the labels. Default: the paper's, else upos."),
+    ] = None,
+    noise: Annotated[float, typer.Option(metavar="X", min=0.0, max=1.0, help="Share of flipped labels.")] = 0.2,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and of the noise.")] = 0,
+    tol: Annotated[float, typer.Option(metavar="X", help="Certified relative gap at which a point ends.")] = 1e-3,
+    max_passes: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Limit on passes over the data a point; 0: none.")
+    ] = 50,
+) -> None:
+    """Compare VCRF with L1-CRF as the paper does, and write its tables with ours beside them.
+
+    \b
+    vcrf reproduce --data treebanks --datasets tamil,twitter -o results
+    vcrf reproduce --data treebanks --datasets tamil --grid quick --tables results -o look
+    vcrf reproduce --data my.conllu --tag xpos -o results
+
+    Five folds, five runs, the grid of strengths on each. Results are kept in DIR/results.sqlite as they come: after
+    Ctrl-C, a crash or kill -9 the same command goes on, and when all is there it only writes the report. Exit code 1
+    says that a data set or a part of the work failed; the others are done.
+    """
+    from vcrf.experiments.methods import chosen_methods, known_methods
+    from vcrf.experiments.plan import Plan
+    from vcrf.experiments.protocol import GRIDS
+    from vcrf.experiments.store import Store
+    from vcrf.experiments.tasks import Settings
+
+    began = time.perf_counter()
+    files = _files(data, datasets, tag)
+    compared = chosen_methods(_names(methods) + (method or []), known_methods(words, tags, affix))
+    settings = Settings(seed=seed, tol=_checked_tol(tol), max_passes=max_passes or None)
+    wanted = _tables(tables)
+    runner = _runner(jobs, dask)
+    output.mkdir(parents=True, exist_ok=True)
+    with Store(output / STORE) as store:
+        loaded, n_unread = _read(files)
+        plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
+        failed, is_interrupted = _carry_out(plan, store, runner)
+        results = _write(plan, store, output)
+    _print(results, output, time.perf_counter() - began)
+    for outcome in failed:
+        say(f"Failed: {outcome.task.describe()}: {outcome.failure}")
+    if is_interrupted:
+        say("Interrupted: what is done is kept, and the same command goes on.")
+        raise typer.Exit(INTERRUPTED)
+    if failed or n_unread:
+        say(f"Not everything was done: {n_unread} data sets could not be read, {len(failed)} tasks failed.")
+        raise typer.Exit(FAILED)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _files(data: list[Path], datasets: str | None, tag: str | None) -> list[DataFile]:
+    from vcrf.experiments.datasets import find_data
+
+    return find_data(data, None if datasets is None else _names(datasets), column(tag))
+
+
+def _tables(text: str) -> tuple[str, ...]:
+    from vcrf.errors import InputError
+    from vcrf.experiments.plan import TABLES
+
+    names = _names(text)
+    unknown = [name for name in names if name not in TABLES]
+    if unknown or not names:
+        raise InputError(f"--tables {text}: expected some of {','.join(TABLES)}.")
+    return tuple(name for name in TABLES if name in names)
+
+
+def _checked_tol(tol: float) -> float:
+    from vcrf.running import check_tol
+
+    return check_tol(tol)
+
+
+def _runner(jobs: int | None, dask: str | None) -> Runner:
+    from vcrf.errors import InputError
+    from vcrf.running import n_threads
+
+    if dask is None:
+        from vcrf.experiments.scheduling import Processes, run_here
+
+        n_processes = jobs or n_threads(None)
+        return run_here if n_processes == 1 else Processes(n_processes)
+    if jobs is not None:
+        raise InputError("--jobs is for processes of this machine, --dask for the workers of a cluster: give one.")
+    from vcrf.experiments.cluster import DaskCluster
+
+    return DaskCluster(dask)
+
+
+def _read(files: list[DataFile]) -> tuple[list[Dataset], int]:
+    """The data sets that can be read, and the number of those that cannot; each of these is told."""
+    from vcrf.errors import InputError
+    from vcrf.experiments.datasets import read_dataset
+
+    loaded, n_unread = [], 0
+    for file in files:
+        try:
+            loaded.append(read_dataset(file))
+        except (InputError, OSError) as error:
+            n_unread += 1
+            say(f"Left out {file.name}: {in_options(str(error))}")
+    return loaded, n_unread
+
+
+def _carry_out(plan: Plan, store: Store, runner: Runner) -> tuple[list[Outcome], bool]:
+    """What failed, and whether there was a Ctrl-C."""
+    from vcrf.cli.task_progress import TaskProgress
+    from vcrf.experiments.plan import carry_out
+
+    n_missing = len(store.missing(plan.tasks))
+    say(f"{len(plan.tasks):,} tasks, {len(plan.tasks) - n_missing:,} of them done before.")
+    if n_missing == 0:
+        return [], False
+    with TaskProgress() as progress:
+        failed: list[Outcome] = []
+        try:
+            carry_out(plan, store, runner, progress.update, failed)
+        except KeyboardInterrupt:
+            return failed, True
+        return failed, False
+
+
+def _write(plan: Plan, store: Store, output: Path) -> Results:
+    from vcrf.experiments.plan import collect
+    from vcrf.experiments.report import write_report
+
+    results = collect(plan, store)
+    for problem in write_report(results, output, [shlex.join(["vcrf", *sys.argv[1:]])]):
+        say(problem)
+    return results
+
+
+def _print(results: Results, output: Path, seconds: float) -> None:
+    """The errors on stdout, and where everything is."""
+    from vcrf.experiments.document import Table
+    from vcrf.experiments.tables import table_sections
+
+    for section in table_sections(results):
+        if section.title in ("State", "Features") or section.title.startswith("Errors"):
+            for part in section.parts:
+                if isinstance(part, Table):
+                    rows = [[cell.replace("**", "") for cell in row] for row in part.rows]
+                    print_table(section.title, part.headings, rows, left=part.n_left)
+    say(f"Report: {output / 'report.html'} and report.md; tables: {output / 'tables.md'}. {seconds:.0f} s.")

@@ -1,0 +1,136 @@
+"""What is compared: a method is a name, an estimator and its parameters. Strengths come from the grid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vcrf.errors import InputError
+
+if TYPE_CHECKING:
+    from vcrf.estimators import VCRF
+
+# Given by the protocol, the same for all methods.
+_RESERVED = ("complexity_strength", "base_strength", "tol", "max_passes", "n_jobs", "callback", "verbose", "patience")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the tables.
+
+    Attributes
+    ----------
+    name : how the tables call it
+    estimator : a class of `vcrf`
+    parameters : sorted pairs of its parameters that are not the default
+    """
+
+    name: str
+    estimator: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, name: str, estimator: str = "VCRF", **parameters: Any) -> Method:
+        """Make a method; parameters that are None are left out."""
+        return cls(name, estimator, tuple(sorted((key, v) for key, v in parameters.items() if v is not None)))
+
+    def build(self, complexity_strength: float, base_strength: float, tol: float, max_passes: int | None) -> VCRF:
+        """The estimator at a point of the grid, with one thread."""
+        made: VCRF = self._class()(
+            **dict(self.parameters),
+            complexity_strength=complexity_strength,
+            base_strength=base_strength,
+            tol=tol,
+            max_passes=max_passes,
+            n_jobs=1,
+        )
+        return made
+
+    def check(self) -> None:
+        """Raise InputError unless there is such an estimator with such parameters."""
+        known = self._class()().get_params()
+        for key, _ in self.parameters:
+            if key not in known or key in _RESERVED:
+                raise InputError(
+                    f"Method {self.name!r}: {self.estimator} has no parameter {key!r} to set here. Expected one of "
+                    f"{', '.join(sorted(set(known) - set(_RESERVED)))}."
+                )
+
+    def _class(self) -> Any:
+        import vcrf
+
+        if self.estimator not in vcrf.__all__:
+            raise InputError(f"Method {self.name!r}: this version of vcrf has no estimator {self.estimator!r}.")
+        return getattr(vcrf, self.estimator)
+
+    def describe(self) -> str:
+        """The call, for people."""
+        return f"{self.estimator}({', '.join(f'{key}={value!r}' for key, value in self.parameters)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides the results; the name does not."""
+        return {"estimator": self.estimator, "parameters": dict(self.parameters)}
+
+
+def known_methods(words: int, tags: int, affix: int) -> dict[str, Method]:
+    """Methods by name. Limits are those of the paper's families."""
+    from vcrf.estimators import VCRF
+
+    out_of_the_box = VCRF()._form()  # the penalty that `VCRF()` has
+    paper: dict[str, Any] = {"families": "paper", "words": words, "tags": tags, "affix": affix, "norm": "l1"}
+    methods = [
+        Method.of("paper", **paper),
+        Method.of("hamming", **paper, loss="hamming"),
+        Method.of("order3", **{**paper, "tags": 3}),
+        Method.of("default", families="default", **out_of_the_box),
+        Method.of("default-l1", families="default", norm="l1"),
+        Method.of("structboost", "VStructBoost", **paper, loss="hamming"),
+        Method.of("m3n", "M3N", **paper, loss="hamming"),
+        Method.of("structsvm", "StructSVM", **paper, loss="hamming"),
+    ]
+    return {method.name: method for method in methods}
+
+
+def chosen_methods(names: Iterable[str], known: Mapping[str, Method]) -> list[Method]:
+    """The methods asked for: known names, or new ones as `NAME=KNOWN KEY=VALUE ...`.
+
+    >>> chosen_methods(["order4=paper tags=4"], known_methods(1, 2, 3))[0].describe()
+    "VCRF(affix=3, families='paper', norm='l1', tags=4, words=1)"
+    """
+    chosen: dict[str, Method] = {}
+    for text in names:
+        method = _parsed(text, known)
+        if method.name in chosen:
+            raise InputError(f"Method {method.name!r} is given twice. Give one of them another name.")
+        method.check()
+        chosen[method.name] = method
+    return list(chosen.values())
+
+
+def _parsed(text: str, known: Mapping[str, Method]) -> Method:
+    head, *settings = text.split()
+    name, _, base = head.partition("=")
+    if (base or name) not in known:
+        raise InputError(
+            f"Unknown method {base or name!r}: expected one of {', '.join(known)}, or a new one as "
+            "'NAME=METHOD KEY=VALUE ...', for instance 'order4=paper tags=4'."
+        )
+    origin = known[base or name]
+    parameters = dict(origin.parameters)
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"Method {name!r}: expected KEY=VALUE, got {setting!r}.")
+        parameters[key] = _value(value)
+    estimator = str(parameters.pop("estimator", origin.estimator))
+    return Method.of(name, estimator, **parameters)
+
+
+def _value(text: str) -> Any:
+    """A number, true, false or null as in JSON; anything else is a string."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -1,0 +1,254 @@
+"""The unit of work: one path of one run, all base strengths from strong to weak at one complexity strength.
+
+A task is a pure function of its description and the data, so that it may run anywhere and more than once. Tasks of
+one run share what was read of the data: columns, and positions of the attributes in the other two parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import vcrf
+from vcrf.errors import InputError
+from vcrf.experiments.datasets import Dataset, unpack
+from vcrf.experiments.methods import Method
+from vcrf.experiments.protocol import Grid, noisy_labels, parts_of_run
+
+if TYPE_CHECKING:
+    from vcrf.estimators import VCRF, TrainingData
+    from vcrf.heldout import DevelopmentSet
+    from vcrf.penalties.separable import BoundPenalty
+    from vcrf.solvers.result import SolverResult
+
+# Raised when the same description would give other results: stored ones are then not used any more.
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all tasks of a call have in common.
+
+    Attributes
+    ----------
+    seed : of the folds and of the noise
+    noise_min_count : occurrences of a word whose labels may be flipped
+    tol : certified relative gap at which a point ends
+    max_passes : limit on passes over the data for a point; None for none
+    """
+
+    seed: int = 0
+    noise_min_count: int = 5
+    tol: float = 1e-3
+    max_passes: int | None = 50
+
+
+@dataclass(frozen=True)
+class Task:
+    """One path of one run."""
+
+    dataset: str
+    checksum: str
+    tag: str | int
+    method: Method
+    complexity_strength: float
+    base_strengths: tuple[float, ...]
+    run: int
+    noise: float
+    settings: Settings
+    version: str
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of everything that decides the result."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that decides the result: contents and not names."""
+        return {
+            "format": FORMAT, "version": self.version, "data": self.checksum, "tag": self.tag,
+            "method": self.method.to_json(), "complexity_strength": self.complexity_strength,
+            "base_strengths": list(self.base_strengths), "run": self.run, "noise": self.noise,
+            **asdict(self.settings),
+        }  # fmt: skip
+
+    def describe(self) -> str:
+        """Name the task in a line."""
+        noise = f" noise {self.noise:g}" if self.noise else ""
+        return (
+            f"{self.dataset} {self.method.name} run {self.run}{noise} complexity strength {self.complexity_strength:g}"
+        )
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Tasks of one group train on the same columns."""
+        return self.checksum, self.method, self.run, self.noise, self.settings
+
+
+class Point(NamedTuple):
+    """A trained model: its strengths, mistakes, size and certificate.
+
+    Attributes
+    ----------
+    validation_wrong, test_wrong : wrong tokens of `validation_tokens` and `test_tokens`
+    validation_sentences_wrong, test_sentences_wrong : sentences with a wrong token
+    n_active : distinct features with a weight; attributes that occur at the same positions are one
+    n_features : attributes x tag patterns with a weight
+    n_candidates : attributes x tag patterns before any reduction
+    gap : certified distance from the optimum; None where there is no certificate
+    families : features with a weight in each family
+    """
+
+    complexity_strength: float
+    base_strength: float
+    validation_wrong: int
+    validation_tokens: int
+    validation_sentences_wrong: int
+    validation_sentences: int
+    test_wrong: int
+    test_tokens: int
+    test_sentences_wrong: int
+    test_sentences: int
+    n_active: int
+    n_features: int
+    n_candidates: int
+    n_columns: int
+    objective: float
+    gap: float | None
+    status: str
+    n_passes: int
+    seconds: float
+    families: dict[str, int]
+
+
+class PathResult(NamedTuple):
+    """What a task gives."""
+
+    points: list[Point]
+    seconds: float
+
+
+def make_tasks(
+    datasets: Iterable[Dataset],
+    methods: Sequence[Method],
+    grid: Grid,
+    noises: Sequence[float],
+    runs: Sequence[int],
+    settings: Settings,
+) -> list[Task]:
+    """All tasks. Those of one group follow each other, the longest (the weakest strengths) first."""
+    return [
+        Task(
+            dataset.name, dataset.checksum, dataset.tag, method, complexity, grid.base_strengths, run, noise, settings,
+            vcrf.__version__,
+        )
+        for dataset in datasets
+        for method in methods
+        for noise in noises
+        for run in runs
+        for complexity in sorted(grid.complexity_strengths)
+    ]  # fmt: skip
+
+
+def run_task(task: Task, blob: bytes) -> PathResult:
+    """Train along the path and count the mistakes of each point.
+
+    Parameters
+    ----------
+    task : Task
+    blob : the data, as `Dataset.blob`
+    """
+    if task.version != vcrf.__version__:
+        raise InputError(
+            f"This worker has vcrf {vcrf.__version__}, the task is for {task.version}. Install the same version."
+        )
+    from vcrf.solvers.result import Status
+
+    began = time.perf_counter()
+    data, validation, test = _prepared(task, blob)
+    points = []
+    start: SolverResult | None = None
+    for base in sorted(task.base_strengths, reverse=True):
+        tagger = task.method.build(task.complexity_strength, base, task.settings.tol, task.settings.max_passes)
+        start = tagger._run(data, start, None)
+        if start.status is Status.INTERRUPTED:  # the solver answers Ctrl-C with its best weights: no result
+            raise KeyboardInterrupt
+        points.append(_point(tagger, data, start, validation, test))
+    return PathResult(points, time.perf_counter() - began)
+
+
+_Prepared = tuple["TrainingData", "DevelopmentSet", "DevelopmentSet"]
+
+
+class _Cache(threading.local):
+    """What was read for the last task of this thread."""
+
+    group: tuple[object, ...] = ()
+    prepared: _Prepared | None = None
+
+
+_cache = _Cache()
+
+
+def _prepared(task: Task, blob: bytes) -> _Prepared:
+    if _cache.prepared is None or _cache.group != task.group:
+        _cache.prepared = None  # before the new one is read: there is room for one
+        _cache.prepared = _prepare(task, blob)
+        _cache.group = task.group
+    return _cache.prepared
+
+
+def _prepare(task: Task, blob: bytes) -> _Prepared:
+    tokens, labels = unpack(blob)
+    parts = parts_of_run(len(tokens), task.settings.seed, task.run)
+    seen = labels
+    if task.noise > 0.0:
+        seen = noisy_labels(tokens, labels, task.noise, task.settings.noise_min_count, task.settings.seed)
+    tagger = task.method.build(0.0, 1.0, task.settings.tol, task.settings.max_passes)
+    data = tagger._read([tokens[i] for i in parts.train], [seen[i] for i in parts.train], None)
+    validation, test = (
+        tagger._development(data, [tokens[i] for i in part], [labels[i] for i in part])
+        for part in (parts.validation, parts.test)
+    )
+    return data, validation, test
+
+
+def _point(
+    tagger: VCRF, data: TrainingData, result: SolverResult, validation: DevelopmentSet, test: DevelopmentSet
+) -> Point:
+    from vcrf.model import split_features
+
+    problem = data.problem
+    penalty = tagger._penalty(data.complexities, problem.text.n_sentences).bind(problem)
+    entries = split_features(problem, penalty, result.features, result.weights)
+    families = np.bincount(problem.family_of[entries.sources, entries.lengths], minlength=len(problem.families))
+    return Point(
+        float(tagger.complexity_strength or 0.0),
+        float(tagger.base_strength or 0.0),
+        *_mistakes(validation, penalty, result),
+        *_mistakes(test, penalty, result),
+        n_active=result.n_active,
+        n_features=len(entries.weights),
+        n_candidates=int(problem.n_candidates),
+        n_columns=len(problem.columns),
+        objective=float(result.objective),
+        gap=float(result.gap) if np.isfinite(result.gap) else None,
+        status=result.status.name,
+        n_passes=int(result.n_passes),
+        seconds=float(result.seconds),
+        families={family.name: int(n) for family, n in zip(problem.families, families, strict=True) if n},
+    )
+
+
+def _mistakes(held_out: DevelopmentSet, penalty: BoundPenalty, result: SolverResult) -> tuple[int, int, int, int]:
+    """Wrong tokens, tokens, sentences with a wrong token, sentences."""
+    wrong = held_out.mistakes(penalty, result.features, result.weights)
+    sentence = np.searchsorted(held_out.sent_ptr, held_out.counted[wrong], side="right")
+    return int(wrong.sum()), len(wrong), len(np.unique(sentence)), len(held_out.sent_ptr) - 1

@@ -1,0 +1,99 @@
+"""A task trains, counts and describes itself as the public interface would."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from vcrf import VCRF
+from vcrf.errors import InputError
+from vcrf.experiments.datasets import Dataset, unpack
+from vcrf.experiments.methods import Method
+from vcrf.experiments.plan import Plan
+from vcrf.experiments.protocol import noisy_labels, parts_of_run
+from vcrf.experiments.tasks import Settings, Task, run_task
+from vcrf.metrics import sentence_error, token_error
+
+
+def task_of(plan: Plan, noise: float) -> Task:
+    """A path of run 1 with a positive complexity strength."""
+    return next(t for t in plan.tasks if t.run == 1 and t.complexity_strength > 0.0 and t.noise == noise)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_a_task_is_a_path_of_the_estimator(noise: float, plan: Plan, dataset: Dataset) -> None:
+    """Errors on validation and test, features and certificate are those of `VCRF.path` and `predict`."""
+    task = task_of(plan, noise)
+    tokens, labels = unpack(dataset.blob)
+    parts = parts_of_run(len(tokens), task.settings.seed, task.run)
+    seen = noisy_labels(tokens, labels, noise, task.settings.noise_min_count, task.settings.seed)
+    estimator = VCRF(families="paper", words=1, tags=2, affix=1, norm="l1", tol=1e-3, max_passes=20, n_jobs=1)
+    grid = [(task.complexity_strength, base) for base in task.base_strengths]
+    X, y = [tokens[i] for i in parts.train], [seen[i] for i in parts.train]
+    points = run_task(task, dataset.blob).points
+    assert len(points) == len(grid)
+    for point, tagger in zip(points, estimator.path(X, y, grid), strict=True):
+        assert (point.complexity_strength, point.base_strength) == (tagger.complexity_strength, tagger.base_strength)
+        for name in ("validation", "test"):
+            chosen = getattr(parts, name)
+            true, predicted = [labels[i] for i in chosen], tagger.predict([tokens[i] for i in chosen])
+            token, sentence = token_error(true, predicted), sentence_error(true, predicted)
+            assert getattr(point, f"{name}_wrong") == token.n_wrong > 0
+            assert getattr(point, f"{name}_tokens") == token.n
+            assert getattr(point, f"{name}_sentences_wrong") == sentence.n_wrong
+            assert getattr(point, f"{name}_sentences") == sentence.n
+        assert (point.n_active, point.n_candidates) == (tagger.n_active_, tagger.n_candidates_)
+        assert point.n_features == len(tagger.model_.weights)
+        assert point.families == {facts.name: facts.n_active for facts in tagger.families_ if facts.n_active}
+        assert (point.objective, point.gap, point.status) == (tagger.objective_, tagger.gap_, tagger.status_.name)
+    assert points[0].n_active < points[1].n_active  # from strong to weak
+
+
+def test_the_point_without_strengths_is_capped_and_uncertified(plan: Plan, dataset: Dataset) -> None:
+    """(0, 0) has no certificate, and says so."""
+    task = replace(task_of(plan, 0.0), complexity_strength=0.0, base_strengths=(0.1, 0.0))
+    first, last = run_task(task, dataset.blob).points
+    assert first.gap is not None
+    assert (last.gap, last.status) == (None, "UNCERTIFIED")
+    assert last.n_passes <= 22
+
+
+def test_results_do_not_depend_on_the_tasks_before(plan: Plan, dataset: Dataset) -> None:
+    """Columns are shared, weights are not."""
+    alone = run_task(plan.tasks[0], dataset.blob).points
+    for task in (plan.tasks[1], plan.tasks[-1]):
+        run_task(task, dataset.blob)
+    again = run_task(plan.tasks[0], dataset.blob).points
+    assert [point._replace(seconds=0.0) for point in alone] == [point._replace(seconds=0.0) for point in again]
+
+
+def test_tasks_cover_the_plan_and_keep_groups_together(plan: Plan) -> None:
+    """Dataset x noise x run x path, each once; what shares columns is adjacent."""
+    assert len(plan.tasks) == len({task.key for task in plan.tasks}) == 2 * 2 * 2
+    groups = [task.group for task in plan.tasks]
+    assert sum(a != b for a, b in itertools.pairwise(groups)) == len(set(groups)) - 1
+
+
+def test_the_key_tells_everything_that_matters(plan: Plan) -> None:
+    """Every part of the description changes it; names do not."""
+    task = plan.tasks[0]
+    changes: list[dict[str, object]] = [
+        {"checksum": "0"}, {"tag": "xpos"}, {"complexity_strength": 0.3}, {"base_strengths": (0.1,)}, {"run": 3},
+        {"noise": 0.1}, {"version": "9"}, {"method": Method.of("paper", words=2)},
+        {"method": Method.of("paper", "M3N", **dict(task.method.parameters))},
+        {"settings": Settings(seed=1)}, {"settings": Settings(tol=0.1)}, {"settings": Settings(max_passes=None)},
+        {"settings": Settings(noise_min_count=7)},
+    ]  # fmt: skip
+    keys = {replace(task, **change).key for change in changes}  # type: ignore[arg-type]
+    assert len(keys | {task.key}) == len(changes) + 1
+    renamed = replace(task, dataset="other", method=replace(task.method, name="other"))
+    assert renamed.key == task.key
+
+
+def test_a_worker_of_another_version_refuses(plan: Plan, dataset: Dataset) -> None:
+    """Results of two versions are not mixed."""
+    with pytest.raises(InputError, match="the task is for 9"):
+        run_task(replace(plan.tasks[0], version="9"), dataset.blob)
