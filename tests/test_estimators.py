@@ -305,7 +305,7 @@ def test_wrong_data_is_named(sentences: Any, labels: Any, message: str) -> None:
         ({"tags": 0}, "tags must be an integer from 1 to 100, got 0"),
         ({"norm": "l3"}, "norm must be"),
         ({"norm": "elastic", "l1_ratio": 1.5}, "l1_ratio"),
-        ({"loss": "zero-one"}, "loss must be None or 'hamming', got 'zero-one'"),
+        ({"loss": "nonsense"}, "loss must be None, a vcrf.losses.Loss, or one of"),
         ({"candidates": "some"}, "candidates must be"),
         ({"base_strength": -1.0}, "base_strength must be a finite number that is not negative, got -1.0"),
         ({"complexity_strength": float("nan")}, "complexity_strength must be a finite number"),

@@ -9,14 +9,29 @@ if TYPE_CHECKING:
     from vcrf.data import Corpus, read_corpus
     from vcrf.estimators import VCRF
     from vcrf.model_file import load
+    from vcrf.surrogate_estimators import M3N, StructSVM, VExponential, VStructBoost
 
     __version__: str
 
-__all__ = ["VCRF", "Corpus", "__version__", "load", "read_corpus"]
+__all__ = [
+    "M3N",
+    "VCRF",
+    "Corpus",
+    "StructSVM",
+    "VExponential",
+    "VStructBoost",
+    "__version__",
+    "load",
+    "read_corpus",
+]
 
 # Late: `import vcrf` and reading a file wait for neither numba nor scipy nor scikit-learn.
 _HOMES = {
+    "M3N": "vcrf.surrogate_estimators",
+    "StructSVM": "vcrf.surrogate_estimators",
     "VCRF": "vcrf.estimators",
+    "VExponential": "vcrf.surrogate_estimators",
+    "VStructBoost": "vcrf.surrogate_estimators",
     "Corpus": "vcrf.data",
     "load": "vcrf.model_file",
     "read_corpus": "vcrf.data",

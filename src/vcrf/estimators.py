@@ -27,6 +27,7 @@ from vcrf.inputs import (
     sorted_classes,
     training_sentences,
 )
+from vcrf.losses import Loss, get_loss
 from vcrf.model import FamilyFacts, Label, build_model
 from vcrf.open_labels import allowed_labels
 from vcrf.penalties import FamilyPenalty
@@ -86,6 +87,7 @@ class TrainingData(NamedTuple):
     problem: Problem
     classes: list[Label]
     complexities: Floats
+    surrogate: Any  # see `VCRF._surrogate`
 
 
 class VCRF(SequenceEstimator):
@@ -109,9 +111,10 @@ class VCRF(SequenceEstimator):
         The paper's lambda. None means 0: every family is penalised alike.
     base_strength : float, optional
         The paper's beta. None means, with m sentences, 0.5 / m for norm "l1" and 0.045 / m for the others.
-    norm : "l1", "l2" or "elastic", optional
-        With c_k the strength of a family: c_k |w|, c_k w^2 / 2, or
-        c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2). None means the paper's "l1" if a strength is given, and
+    norm : "l1", "l2", "elastic" or "group", optional
+        With c_k the strength of a family: c_k |w|, c_k w^2 / 2,
+        c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k times the Euclidean norm of the weights of each attribute of
+        the family, which come in together or not at all. None means the paper's "l1" if a strength is given, and
         "elastic", which labels better, if none is.
     l1_ratio : float, optional
         None means 2/3 if no strength is given, and 1/2 if one is.
@@ -119,8 +122,9 @@ class VCRF(SequenceEstimator):
         The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
         its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
         formula above, if one is.
-    loss : None or "hamming"
-        Task loss inside the surrogate; "hamming" is the share of wrong labels in the sentence.
+    loss : None, str or vcrf.losses.Loss
+        Task loss inside the surrogate: a name ("hamming", the share of wrong labels in the sentence, "edit", "ngram",
+        ...: see docs/losses.md) or a loss object. None is 0.
     candidates : "all" or "observed"
         Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
     complexities : "paper", "general", "massart", "rademacher" or mapping from family name to number
@@ -173,6 +177,9 @@ class VCRF(SequenceEstimator):
     [['DET', 'NOUN', 'VERB']]
     """
 
+    _kind = "crf"  # name of the surrogate
+    _default_strength = 0.045  # times 1 / m, with an l2 part
+
     def __init__(
         self,
         *,
@@ -185,7 +192,7 @@ class VCRF(SequenceEstimator):
         norm: str | None = None,
         l1_ratio: float | None = None,
         count_power: float | None = None,
-        loss: str | None = None,
+        loss: str | Loss | None = None,
         candidates: str = "all",
         complexities: str | Mapping[str, float] = "paper",
         tol: float = 1e-3,
@@ -357,7 +364,7 @@ class VCRF(SequenceEstimator):
             allowed=allowed_labels(labels, classes),
         )
         complexities = family_complexities(self.complexities, problem)
-        return TrainingData(problem, classes, complexities)
+        return TrainingData(problem, classes, complexities, self._surrogate(problem, classes))
 
     def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
         """Check and read a development set."""
@@ -386,15 +393,28 @@ class VCRF(SequenceEstimator):
         return self
 
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+        from vcrf.solvers.group import solve_group
         from vcrf.solvers.working_set import solve
 
         problem = data.problem
+        if self._form()["norm"] == "group":
+            return solve_group(
+                problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
+                watch=watch, **self._running(),
+            )  # fmt: skip
         return solve(
-            problem, self._penalty(data.complexities, problem.text.n_sentences), costs=self._costs(problem.text),
-            tol=check_tol(self.tol), max_passes=check_passes("max_passes", self.max_passes),
-            threads=n_threads(self.n_jobs), start=start, callback=combined_callback(self.callback, self.verbose),
-            watch=watch,
+            problem, self._penalty(data.complexities, problem.text.n_sentences), surrogate=data.surrogate, start=start,
+            watch=watch, **self._running(),
         )  # fmt: skip
+
+    def _running(self) -> dict[str, Any]:
+        """How any solver is to run."""
+        return {
+            "tol": check_tol(self.tol),
+            "max_passes": check_passes("max_passes", self.max_passes),
+            "threads": n_threads(self.n_jobs),
+            "callback": combined_callback(self.callback, self.verbose),
+        }
 
     @property
     def objective_(self) -> float:
@@ -474,7 +494,7 @@ class VCRF(SequenceEstimator):
 
     def _penalty(self, complexities: Floats, n_sentences: int) -> FamilyPenalty:
         form = self._form()
-        default = (0.5 if form["norm"] == "l1" else 0.045) / n_sentences
+        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / n_sentences
         base = default if self.base_strength is None else self.base_strength
         complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
@@ -485,12 +505,15 @@ class VCRF(SequenceEstimator):
                 raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
         return FamilyPenalty.from_strengths(complexity * complexities + base, **form)
 
-    def _costs(self, text: Text) -> Floats | None:
-        if self.loss is None:
-            return None
-        if self.loss != "hamming":
-            raise InputError(f"loss must be None or 'hamming', got {self.loss!r}.")
-        return 1.0 / np.maximum(np.diff(text.sent_ptr), 1)
+    def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
+        """What is minimised, with its loss, as the solver takes it."""
+        from vcrf.surrogates.choice import choose
+
+        return choose(problem, self._kind, self._loss(classes))
+
+    def _loss(self, classes: list[Label]) -> Loss | None:
+        loss = get_loss(self.loss)
+        return None if loss is None else loss.for_labels(classes)
 
 
 def _is_family_list(value: object) -> bool:

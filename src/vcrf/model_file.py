@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     from vcrf.prediction import ModelTagger
 
 # Estimators that can be in a file, by the name they have there.
-ESTIMATORS = {"VCRF": "vcrf.estimators", "CRF": "vcrf.compat"}
+ESTIMATORS = {
+    "VCRF": "vcrf.estimators",
+    "CRF": "vcrf.compat",
+    **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.surrogate_estimators"),
+}
 
 # Arrays of a Model: dtype and number of dimensions.
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {
@@ -86,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    VCRF or compat.CRF
+    VCRF, another estimator of vcrf, or compat.CRF
         It predicts exactly as the one that was saved. Parameters that were objects of the user have their default.
         `result_` has no merged features. The arrays are views on the mapped file: do not write into the file
         while they are in use (`save` does not: it moves a new file into place).

@@ -38,10 +38,17 @@ class Norm(StrEnum):
     L1 = "l1"
     L2 = "l2"
     ELASTIC = "elastic"
+    GROUP = "group"
 
 
 # Surrogates by name, and the estimators that minimise them.
-_ESTIMATORS = {"crf": "VCRF"}
+_ESTIMATORS = {
+    "crf": "VCRF",
+    "structboost": "VStructBoost",
+    "exponential": "VExponential",
+    "m3n": "M3N",
+    "structsvm": "StructSVM",
+}
 
 
 def train(
@@ -90,14 +97,24 @@ def train(
         ),
     ] = None,
     loss: Annotated[
-        str, typer.Option(metavar="NAME", help="Task loss inside the surrogate: none or hamming.")
-    ] = "none",
-    surrogate: Annotated[str, typer.Option(metavar="NAME", help="Convex bound on the loss: crf.")] = "crf",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Task loss inside the surrogate: none, hamming, edit, ngram. Default: none with crf, else hamming.",
+        ),
+    ] = None,
+    surrogate: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Convex bound on the loss: crf, structboost, exponential, m3n, structsvm."),
+    ] = "crf",
     constraints: Annotated[
         str | None,
         typer.Option(metavar="SCHEME", help="Only label sequences that are valid spans: BIO, BILOU and the like."),
     ] = None,
-    tol: Annotated[float, typer.Option(metavar="X", help="Certified relative gap to reach.")] = 1e-3,
+    tol: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Certified relative gap to reach. Default: 1e-3; 1e-2 with m3n and structsvm."),
+    ] = None,
     max_passes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Limit on passes over the data.")] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads. Default: all cores. The model is the same.")
@@ -135,9 +152,14 @@ def train(
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
         "count_power": count_power,
-        "loss": None if loss == "none" else loss, "constraints": constraints, "tol": tol, "max_passes": max_passes,
-        "n_jobs": threads, "random_state": seed, "patience": patience,
+        "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
+        "patience": patience,
     }  # fmt: skip
+    # These have a default of the estimator's own.
+    if loss is not None:
+        parameters["loss"] = None if loss == "none" else loss
+    if tol is not None:
+        parameters["tol"] = tol
     corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
     development = None
     if dev is not None or dev_split is not None:

@@ -53,10 +53,13 @@ class FamilyPenalty:
     def from_strengths(
         cls, strengths: Floats, norm: str, l1_ratio: float = 0.5, count_power: float = 0.0
     ) -> FamilyPenalty:
-        """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic")."""
-        ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio}
+        """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic").
+
+        For the group norm ("group") l1 has the strengths of the groups; see `solvers.group`.
+        """
+        ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0}
         if norm not in ratios:
-            raise InputError(f"norm must be 'l1', 'l2' or 'elastic', got {norm!r}.")
+            raise InputError(f"norm must be 'l1', 'l2', 'elastic' or 'group', got {norm!r}.")
         if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
             raise InputError(f"l1_ratio must lie between 0 and 1 for the elastic net, got {l1_ratio}.")
         # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.

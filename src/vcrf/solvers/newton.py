@@ -36,7 +36,7 @@ class QuadraticModel:
 
 def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
     """Whether the exact Hessian is available: order up to 2, all labels known, and not too many weights."""
-    if surrogate.problem.is_partial:
+    if surrogate.problem.is_partial or not surrogate.has_hessian:
         return False
     return surrogate.problem.order <= 2 and 0 < n_weights <= MAX_WEIGHTS
 

@@ -23,7 +23,8 @@ from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_d
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import CrfSurrogate, Scan
+from vcrf.surrogates.choice import SmoothChoice
+from vcrf.surrogates.crf import Scan
 from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
@@ -52,6 +53,7 @@ def solve(
     screen: bool = True,
     settle: float | None = None,
     watch: Watch | None = None,
+    surrogate: SmoothChoice | None = None,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
 
@@ -70,13 +72,15 @@ def solve(
     settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100)
     watch : see `Watch`; its preferred weights are certified and returned
+    surrogate : which one, and its loss (None: crf with `costs`)
     """
     from threadpoolctl import threadpool_limits
 
     settle = 0.01 * tol if settle is None else settle
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
-        run = _Run(problem, penalty.bind(problem), costs, tol, max_passes, threads, callback, screen, settle)
+        choice = surrogate or SmoothChoice("crf", None, np.zeros(problem.text.n_sentences) if costs is None else costs)
+        run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle)
         run.watch = watch
         return run.run(start)
 
@@ -137,7 +141,7 @@ class _Run:
         self,
         problem: Problem,
         penalty: BoundPenalty,
-        costs: Floats | None,
+        choice: SmoothChoice,
         tol: float,
         max_passes: int | None,
         threads: int,
@@ -158,9 +162,9 @@ class _Run:
         self.is_certifiable = self.is_penalised and not problem.is_partial
         no_limit = _MAX_PASSES if self.is_penalised else 200
         self.max_passes = no_limit if max_passes is None else max_passes
-        keep = self._can_carry_weight() if screen else np.ones(len(problem.columns), bool)
-        costs = np.zeros(problem.text.n_sentences) if costs is None else costs
-        self.surrogate = CrfSurrogate(problem, keep, costs, threads)
+        mass = choice.column_mass(problem)
+        keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
+        self.surrogate = choice.build(problem, keep, threads)
         self.memory = LbfgsMemory(_MEMORY)
         self.on_face = False
         self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
@@ -172,11 +176,11 @@ class _Run:
         self.watch: Watch | None = None
         self.began = time.perf_counter()
 
-    def _can_carry_weight(self) -> Bools:
+    def _can_carry_weight(self, mass: Floats) -> Bools:
         """Count screening: |gradient| <= column mass at every w, so a smaller mass than c_j means w_j = 0."""
         keep = np.zeros(len(self.problem.columns), bool)
         for limit in self.limits.values():
-            keep |= self.problem.column_mass > limit
+            keep |= mass > limit
         return keep
 
     # ----- the outer loop

@@ -53,10 +53,14 @@ class CrfSurrogate:
     threads : number of threads
     """
 
+    has_hessian = True
+
     def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1) -> None:
         self.problem = problem
         self.keep = keep
         self.costs = costs
+        # Of each sentence in the gradient; and the largest |gradient| that a feature of each column can have.
+        self.weights, self.column_mass = problem.weights, problem.column_mass
         self.workers = Workers(threads)
         self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
@@ -82,8 +86,16 @@ class CrfSurrogate:
     def value_and_gradient(self, active: ActiveSet, w: Floats) -> tuple[float, Floats]:
         """F(w) and its gradient on the active features."""
         self._pass(active, w, active.order)
-        value = float(self.problem.weights @ self._values)
-        return value, self._gradient(active)
+        return self._value(), self._gradient(active)
+
+    def _value(self) -> float:
+        """F at the weights of the last pass."""
+        return float(self.problem.weights @ self._values)
+
+    @property
+    def token_weights(self) -> Floats:
+        """Weight of the sentence of each token, (n_tokens,)."""
+        return np.repeat(self.weights, np.diff(self.problem.sent_ptr))
 
     def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
         """Forward-backward over all sentences; leaves residuals, counts and (on request) messages.
@@ -127,8 +139,8 @@ class CrfSurrogate:
         is_varied = keep_messages and not clamp
         variances = np.zeros((len(bounds), n_labels**tables.order if is_varied else 0))
         output = self._output(len(corrections.score), clamp)
-        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights, problem.allowed)
-        deep = problem.deep_weights(tables.order)
+        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
+        deep = np.where(problem.deep_weights(tables.order) > 0.0, self.token_weights, 0.0)
 
         def block(first: int, last: int) -> None:
             if clamp and not np.any(problem.partial_sentences[first:last]):
@@ -196,6 +208,19 @@ class CrfSurrogate:
             hard_arcs[row, : len(here)] = here
         return hard_rows, hard_arcs
 
+    @property
+    def n_hard(self) -> int:
+        """Sentences that the last pass did in the log domain."""
+        return int(np.count_nonzero(self._buffers[2]))
+
+    def mean_losses(self) -> Floats:
+        """Mean loss of each sentence under exp(loss + score) at the last pass: the cost times the wrong labels."""
+        problem = self.problem
+        at_truth = self._residuals[np.arange(problem.n_tokens), problem.y]
+        wrong = -at_truth / np.where(self.token_weights > 0.0, self.token_weights, 1.0)
+        numbers = np.repeat(np.arange(problem.text.n_sentences), np.diff(problem.sent_ptr))
+        return self.costs * np.bincount(numbers, wrong, problem.text.n_sentences)
+
     def gradient_of_last_pass(self, active: ActiveSet) -> Floats:
         """Gradient on the active features at the weights of the last pass."""
         return self._gradient(active)
@@ -206,7 +231,7 @@ class CrfSurrogate:
         A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
         Plain tag patterns have the variances of the last scan.
         """
-        token_weights = np.maximum(self.problem.token_weights, 1e-300)
+        token_weights = np.maximum(self.token_weights, 1e-300)
         kept = self._residuals, self._cor_residuals
         residuals, cor_residuals = self._spread
         per_entry = np.repeat(token_weights, np.diff(active.cor_ptr))
@@ -306,16 +331,14 @@ class CrfSurrogate:
         limits[k] is (n_columns,), the limit of patterns of length k with each column; inf = no candidate.
         Nothing is stored for the candidates that stay below it.
         """
-        problem = self.problem
-        columns = {k: np.flatnonzero(self.keep & (problem.column_mass > limit)) for k, limit in limits.items()}
+        columns = {k: np.flatnonzero(self.keep & (self.column_mass > limit)) for k, limit in limits.items()}
         order = max([active.order, *(k for k, found in columns.items() if len(found))])
         self._pass(active, w, order, keep_messages=order > 1)
         found = [self._scan_length(k, which.astype(np.uint32), limits[k][which]) for k, which in columns.items()]
         features = np.concatenate([np.zeros(0, np.int64), *(f for f, _ in found)])
         gradients = np.concatenate([np.zeros(0), *(g for _, g in found)])
         by_number = np.argsort(features, kind="stable")
-        value = float(problem.weights @ self._values)
-        return value, Scan(features[by_number], gradients[by_number])
+        return self._value(), Scan(features[by_number], gradients[by_number])
 
     def _scan_length(self, k: int, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
         if len(columns) == 0:
@@ -367,7 +390,7 @@ class CrfSurrogate:
             )
             n = gradient.scan_patterns(
                 table.ptr, table.positions, table.values, columns, k, limits, ptr, codes, problem.starts, problem.y,
-                problem.token_weights, problem.n_labels, self._tables, self._corrections,
+                self.token_weights, problem.n_labels, self._tables, self._corrections,
                 gradient.Messages(*self._messages), gradient.Messages(*clamped), is_open,
                 found_column, found_code, found_grad,
             )  # fmt: skip

@@ -33,11 +33,26 @@ def redo_hard_sentence(
     `node` is (length, n_labels), the scores of single labels without the loss.
     """
     start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
-    y, weight = sentences.y[start:stop].astype(np.int64), float(sentences.weights[i])
+    y = sentences.y[start:stop].astype(np.int64)
     node = _with_loss(sentences, i, node, clamp)
-    lattice = DenseLattice(_arcs(node, start, n_labels, tables, cor), n_labels, tables.order)
+    lattice = DenseLattice(lattice_arcs(node, start, n_labels, tables, cor), n_labels, tables.order)
     out.values[i] = lattice.log_partition() - lattice.score(y)
-    posterior = lattice.arc_marginals()
+    return write_posterior(lattice.arc_marginals(), sentences, i, n_labels, tables, cor, counts, out)
+
+
+def write_posterior(
+    posterior: Floats,
+    sentences: Sentences,
+    i: int,
+    n_labels: int,
+    tables: Tables,
+    cor: Corrections,
+    counts: Floats,
+    out: PassOutput,
+) -> list[Floats]:
+    """Residuals and counts of one sentence from its arcs' posteriors, which are returned token by token, flat."""
+    start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
+    y, weight = sentences.y[start:stop].astype(np.int64), float(sentences.weights[i])
     flat = []
     for t in range(len(y)):
         depth = min(t + 1, tables.order)
@@ -66,7 +81,7 @@ def _with_loss(sentences: Sentences, i: int, node: Floats, clamp: bool) -> Float
     return np.where(is_right, node, -np.inf if clamp else node + sentences.costs[i])
 
 
-def _arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Corrections) -> Floats:
+def lattice_arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Corrections) -> Floats:
     """Scores of all arcs, (length, n_states, n_labels)."""
     arcs = np.zeros((len(node), n_labels ** (tables.order - 1), n_labels))
     for t in range(len(node)):

@@ -1,0 +1,490 @@
+"""Forward-backward on the product of a chain and a loss automaton, over blocks of sentences, any order.
+
+A state is (row, history): a row is a state of the loss automaton, a history the last labels. The automaton is
+deterministic, so that a row and a label have one successor, and a step is, for each row, the step of the plain chain
+followed by moving labels to the rows that they lead to. The cost is that of `kernels.chain` times the number of rows.
+
+With `picks` the sum is that of loss(y) exp(score(y)) in place of exp(loss(y) + score(y)). A path then picks one of
+the costs that it meets. After the pick the loss does not matter any more, so that one row, the last of each layer,
+stands for all states there. All terms are positive, nothing cancels. This is the expectation semiring written as an
+automaton.
+
+Messages are normalised at each position. A message that underflows against the largest is without effect while
+the potentials within the chain's memory and the largest loss together span less than MAX_RANGE nats: after the same
+history two states of the automaton differ by at most the largest loss in what they can still earn.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.chain import (
+    Corrections,
+    PassOutput,
+    Sentences,
+    Tables,
+    _is_hard,
+    _shift_nodes,
+    _true_patterns,
+    apply_corrections,
+    dots,
+    node_scores,
+    pattern_code,
+    power,
+    undo_corrections,
+)
+from vcrf.kernels.exponential import exp_inplace
+from vcrf.types import Floats, Ints, UInts32
+
+
+class LossArrays(NamedTuple):
+    """The loss automata of all sentences, one after the other.
+
+    first, width : (n_tokens,) first row and number of rows of the states before each token
+    successor : (n_rows, L) row of the state after the token, counted inside its layer
+    cost : (n_rows, L), final_cost : the costs themselves
+    factor : (n_rows, L) exp(cost), or cost if costs are picked
+    final_ptr, final : CSR over sentences, factor of each last state
+    init : (n_sentences,) factor before the first token
+    bound : (n_sentences,) how far two costs to the end can differ
+    """
+
+    first: Ints
+    width: Ints
+    successor: UInts32
+    cost: Floats
+    factor: Floats
+    final_ptr: Ints
+    final_cost: Floats
+    final: Floats
+    init: Floats
+    bound: Floats
+
+
+@fast_kernel
+def _move_forward(
+    u: Floats, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int, n_states: int,
+    n_next: int, is_plain: bool, is_one: bool, out: Floats, out_first: int,
+) -> None:  # fmt: skip
+    """out[successor, h, b] += u[h, b] * node[b] * factor[b].
+
+    `is_plain` leaves the factor out, `is_one` takes the row at out_first for every successor.
+    """
+    first = row * n_labels
+    for b in range(n_labels):
+        dest = out_first + (0 if is_one else np.int64(successor[first + b]) * n_states) + b
+        x = node[at + b] if is_plain else node[at + b] * factor[first + b]
+        for k in range(0, n_next, n_labels):
+            out[dest + k] += x * u[k + b]
+
+
+@fast_kernel
+def _move_backward(
+    beta: Floats, beta_first: int, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int,
+    n_states: int, n_next: int, scale: float, is_plain: bool, is_one: bool, out: Floats, out_first: int,
+) -> None:  # fmt: skip
+    """out[h, b] += scale * beta[successor, h, b] * node[b] * factor[b]; flags as in `_move_forward`."""
+    first = row * n_labels
+    for b in range(n_labels):
+        origin = beta_first + (0 if is_one else np.int64(successor[first + b]) * n_states) + b
+        x = scale * node[at + b]
+        x = x if is_plain else x * factor[first + b]
+        for k in range(0, n_next, n_labels):
+            out[out_first + k + b] += x * beta[origin + k]
+
+
+@kernel
+def _chain_forward(
+    before: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
+    column: Floats, u: Floats,
+) -> None:  # fmt: skip
+    """u[h, b] = sum over the oldest label a of before[a, h] * table[a, h, b]: one row's step of the plain chain."""
+    if depth < order:
+        for s in range(power(n_labels, depth - 1)):
+            for b in range(n_labels):
+                u[s * n_labels + b] = before[first + s] * table[base + s * n_labels + b]
+        return
+    half = power(n_labels, order - 2)
+    if half == 1:
+        dots(forward, 0, before, first, u, 0, n_labels)
+        return
+    for h in range(half):
+        for a in range(n_labels):
+            column[a] = before[first + a * half + h]
+        dots(forward, h * n_labels * n_labels, column, 0, u, h * n_labels, n_labels)
+
+
+@kernel
+def _chain_backward(
+    back: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, backward: Floats,
+    column: Floats, beta: Floats, beta_first: int,
+) -> None:  # fmt: skip
+    """beta[a, h] = sum_b table[a, h, b] * back[h, b]: one row's step back."""
+    if depth < order:
+        for s in range(power(n_labels, depth - 1)):
+            total = 0.0
+            for b in range(n_labels):
+                total += table[base + s * n_labels + b] * back[first + s * n_labels + b]
+            beta[beta_first + s] = total
+        return
+    half = power(n_labels, order - 2)
+    if half == 1:
+        dots(backward, 0, back, first, beta, beta_first, n_labels)
+        return
+    for h in range(half):
+        dots(backward, h * n_labels * n_labels, back, first + h * n_labels, column, 0, n_labels)
+        for a in range(n_labels):
+            beta[beta_first + a * half + h] = column[a]
+
+
+@fast_kernel
+def _pair_sums(
+    before: Floats, back: Floats, first: int, n_rows: int, n_states: int, n_hist: int, half: int, n_labels: int,
+    weight: float, out: Floats,
+) -> None:  # fmt: skip
+    """out[s, b] += weight * sum over rows of before[s] * back[s % half, b]; half >= n_hist keeps all of s."""
+    n = np.uint64(n_labels)
+    for row in range(n_rows):
+        at = np.uint64(first + row * n_states)
+        for s in range(n_hist):
+            x = weight * before[at + np.uint64(s)]
+            g, o = at + np.uint64(s % half) * n, np.uint64(s) * n
+            for b in range(n):
+                out[o + b] += x * back[g + b]
+
+
+@fast_kernel
+def _square_pairs(
+    before: Floats, back: Floats, first: int, n_rows: int, n_labels: int, weight: float, out: Floats
+) -> None:
+    """`_pair_sums` for order 2, four rows at a time: out[a, b] += weight * sum over rows of before[a] * back[b]."""
+    n = np.uint64(n_labels)
+    for row in range(0, n_rows, 4):
+        # Past the end the last row is repeated with weight 0.
+        i0 = np.uint64(first) + np.uint64(row) * n
+        i1 = i0 + n if row + 1 < n_rows else i0
+        i2 = i1 + n if row + 2 < n_rows else i1
+        i3 = i2 + n if row + 3 < n_rows else i2
+        w1 = weight if row + 1 < n_rows else 0.0
+        w2 = weight if row + 2 < n_rows else 0.0
+        w3 = weight if row + 3 < n_rows else 0.0
+        for a in range(n):
+            x0, x1, x2, x3 = weight * before[i0 + a], w1 * before[i1 + a], w2 * before[i2 + a], w3 * before[i3 + a]
+            o = a * n
+            for b in range(n):
+                out[o + b] += x0 * back[i0 + b] + x1 * back[i1 + b] + x2 * back[i2 + b] + x3 * back[i3 + b]
+
+
+@kernel
+def _number_rows(loss: LossArrays, i: int, start: int, stop: int, extra: int, rows: Ints) -> int:
+    """rows[t] = first row of the states before token t (at the end: the last states); returns how many there are."""
+    n = 0
+    for t in range(start, stop):
+        rows[t - start] = n
+        n += loss.width[t] + extra
+    rows[stop - start] = n
+    return n + int(loss.final_ptr[i + 1] - loss.final_ptr[i]) + extra
+
+
+class Messages(NamedTuple):
+    """Scratch of one sentence: messages before each token and their counterparts, row by row, and scales."""
+
+    rows: Ints
+    before: Floats
+    back: Floats
+    scale: Floats
+    u: Floats
+    column: Floats
+
+
+@kernel
+def _forward(
+    loss: LossArrays, i: int, start: int, stop: int, n_labels: int, node: Floats, at: int, tables: Tables,
+    cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages,
+) -> float:  # fmt: skip
+    """Normalised messages before each token and at the end; returns the log of what was taken out of them."""
+    order, offsets, shifts, original = tables.order, tables.offsets, tables.shift, tables.exp
+    ptr, sizes, codes, factors = cor.ptr, cor.size, cor.code, cor.factor
+    widths, firsts, successor, factor = loss.width, loss.first, loss.successor, loss.factor
+    rows, before, scale, u, column = messages.rows, messages.before, messages.scale, messages.u, messages.column
+    n_states = power(n_labels, order - 1)
+    extra = 1 if picks else 0
+    before[: (widths[start] + extra) * n_states] = 0.0
+    before[0] = 1.0 if picks else loss.init[i]
+    if picks:
+        before[widths[start] * n_states] = loss.init[i]
+    log_z = 0.0
+    for t in range(start, stop):
+        depth = min(t - start + 1, order)
+        base, width, here = offsets[depth], widths[t], rows[t - start]
+        n_after = widths[t + 1] if t + 1 < stop else loss.final_ptr[i + 1] - loss.final_ptr[i]
+        n_next = n_states if depth >= order else power(n_labels, depth)
+        has_corrections = ptr[t + 1] > ptr[t]
+        if has_corrections:
+            apply_corrections(ptr, sizes, codes, factors, t, n_labels, depth, order, base, table, forward, backward)
+        first, last = rows[t - start + 1] * n_states, (rows[t - start + 1] + n_after + extra) * n_states
+        picked = first + n_after * n_states if picks else first
+        before[first:last] = 0.0
+        for row in range(width + extra):
+            q, is_picked = firsts[t] + row, row == width
+            _chain_forward(before, (here + row) * n_states, n_labels, depth, order, base, table, forward, column, u)
+            if not is_picked:
+                _move_forward(
+                    u, node, at, successor, factor, q, n_labels, n_states, n_next, False, picks, before, picked
+                )
+            if picks:
+                on = picked if is_picked else first
+                _move_forward(
+                    u, node, at, successor, factor, q, n_labels, n_states, n_next, True, is_picked, before, on
+                )
+        total = _sum_to_one(before, first, last)
+        if has_corrections:
+            undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
+        scale[t - start] = 1.0 / total
+        log_z += np.log(total) + shifts[depth]
+        at += n_labels
+    return log_z
+
+
+@fast_kernel
+def _sum_to_one(x: Floats, first: int, last: int) -> float:
+    """Divide by the sum, and return it."""
+    total = 0.0
+    for k in range(first, last):
+        total += x[k]
+    inverse = 1.0 / total
+    for k in range(first, last):
+        x[k] *= inverse
+    return total
+
+
+@kernel
+def _finish(
+    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
+) -> float:
+    """Write beta of the last states; returns the sum over paths of what the forward messages left."""
+    rows, before = messages.rows, messages.before
+    f0, n = loss.final_ptr[i], loss.final_ptr[i + 1] - loss.final_ptr[i]
+    first = rows[length] * n_states
+    total = 0.0
+    for row in range(n + 1 if picks else n):
+        x = loss.final[f0 + row] if row < n else 1.0
+        for s in range(n_states):
+            beta[row * n_states + s] = x
+            total += x * before[first + row * n_states + s]
+    return total
+
+
+@kernel
+def _backward(
+    sentences: Sentences, loss: LossArrays, i: int, n_labels: int, node: Floats, at: int, tables: Tables,
+    cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages, beta: Floats,
+    sums: Floats, counts: Floats, arcs: Floats, out: PassOutput,
+) -> float:  # fmt: skip
+    """Residuals, and posteriors of arcs: into `arcs` (a row a token of the sentence) if it has rows, else into sums.
+
+    `beta` comes in with the last states, divided by the sum over all paths; `at` is the last token's place in `node`.
+    Returns the posterior mean of the loss if `arcs` has rows.
+    """
+    mean = 0.0
+    order, offsets, original = tables.order, tables.offsets, tables.exp
+    ptr, sizes, codes, factors = cor.ptr, cor.size, cor.code, cor.factor
+    widths, firsts, successor, factor = loss.width, loss.first, loss.successor, loss.factor
+    rows, before, back, scale, column = messages.rows, messages.before, messages.back, messages.scale, messages.column
+    residuals, y, weight = out.residuals, sentences.y, sentences.weights[i]
+    start, stop = sentences.ptr[i], sentences.ptr[i + 1]
+    n_states = power(n_labels, order - 1)
+    extra = 1 if picks else 0
+    for t in range(stop - 1, start - 1, -1):
+        depth = min(t - start + 1, order)
+        base, width, here, after = offsets[depth], widths[t], rows[t - start], rows[t - start + 1]
+        n_after = widths[t + 1] if t + 1 < stop else loss.final_ptr[i + 1] - loss.final_ptr[i]
+        n_next = n_states if depth >= order else power(n_labels, depth)
+        _label_sums(before, after * n_states, beta, n_after + extra, n_states, n_next, n_labels, column)
+        for b in range(n_labels):
+            residuals[t * n_labels + b] = weight * column[b]
+        residuals[t * n_labels + y[t]] -= weight
+        back[here * n_states : (here + width + extra) * n_states] = 0.0
+        picked = n_after * n_states if picks else 0
+        for row in range(width + extra):
+            q, place, c, is_picked = firsts[t] + row, (here + row) * n_states, scale[t - start], row == width
+            if not is_picked:
+                _move_backward(
+                    beta, picked, node, at, successor, factor, q, n_labels, n_states, n_next, c, False, picks, back,
+                    place,
+                )  # fmt: skip
+            if picks:
+                on = picked if is_picked else 0
+                _move_backward(
+                    beta, on, node, at, successor, factor, q, n_labels, n_states, n_next, c, True, is_picked, back,
+                    place,
+                )  # fmt: skip
+        has_corrections = ptr[t + 1] > ptr[t]
+        if has_corrections:
+            apply_corrections(ptr, sizes, codes, factors, t, n_labels, depth, order, base, table, forward, backward)
+        for row in range(width + extra):
+            place = (here + row) * n_states
+            _chain_backward(back, place, n_labels, depth, order, base, table, backward, column, beta, row * n_states)
+        if len(arcs) > 0:
+            mean += _mean_cost(loss, t, n_labels, depth, order, base, table, forward, messages, here, n_states, n_next)
+        n_hist = power(n_labels, depth - 1)
+        half = n_states // n_labels if depth == order else n_hist
+        if len(arcs) == 0 and order == 2 and depth == 2 and not has_corrections:
+            _square_pairs(before, back, here * n_states, width + extra, n_labels, weight, sums)
+        else:
+            arc = arcs[t - start] if len(arcs) else sums[n_states * n_labels :]
+            arc[: n_hist * n_labels] = 0.0
+            _pair_sums(before, back, here * n_states, width + extra, n_states, n_hist, half, n_labels, 1.0, arc)
+            for k in range(n_hist * n_labels):
+                arc[k] *= table[base + k]
+                counts[base + k] += weight * arc[k]
+            _correction_residuals(ptr, sizes, codes, t, y, n_labels, depth, weight, arc, out.cor_residuals)
+        if has_corrections:
+            undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
+        at -= n_labels
+    return mean
+
+
+@fast_kernel
+def _label_sums(
+    before: Floats, first: int, beta: Floats, n_rows: int, n_states: int, n_next: int, n_labels: int, out: Floats
+) -> None:
+    """out[b] = sum over rows and h of before[h, b] * beta[h, b]."""
+    for b in range(n_labels):
+        out[b] = 0.0
+    for row in range(n_rows):
+        for k in range(row * n_states, row * n_states + n_next, n_labels):
+            for b in range(n_labels):
+                out[b] += before[first + k + b] * beta[k + b]
+
+
+@kernel
+def _correction_residuals(
+    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, y: UInts32, n_labels: int, depth: int, weight: float,
+    arc: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Posterior minus truth of each corrected pattern at token t, from the posteriors of its arcs."""
+    for j in range(ptr[t], ptr[t + 1]):
+        k = sizes[j]
+        out[j] = 0.0
+        if k <= depth:
+            total = 0.0
+            for code in range(np.int64(codes[j]), power(n_labels, depth), power(n_labels, k)):
+                total += arc[code]
+            truth = pattern_code(y, t - k + 1, t, n_labels) == codes[j]
+            out[j] = weight * (total - (1.0 if truth else 0.0))
+
+
+@kernel
+def _mean_cost(
+    loss: LossArrays, t: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
+    messages: Messages, here: int, n_states: int, n_next: int,
+) -> float:  # fmt: skip
+    """Posterior mean of the cost paid at token t."""
+    u, back, total = messages.u, messages.back, 0.0
+    for row in range(loss.width[t]):
+        place = (here + row) * n_states
+        _chain_forward(messages.before, place, n_labels, depth, order, base, table, forward, messages.column, u)
+        first = (loss.first[t] + row) * n_labels
+        for k in range(0, n_next, n_labels):
+            for b in range(n_labels):
+                total += loss.cost[first + b] * u[k + b] * back[place + k + b]
+    return total
+
+
+@kernel
+def product_pass(
+    sentences: Sentences, loss: LossArrays, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats,
+    tables: Tables, cor: Corrections, picks: bool, values_only: bool, counts: Floats, arcs: Floats, means: Floats,
+    out: PassOutput,
+) -> None:  # fmt: skip
+    """Forward-backward of sentences first .. last-1; order 2 or more.
+
+    Writes out.values[i] = log of the sum over y of exp(loss + score), or of loss * exp(score) if `picks`, minus the
+    score of the truth (-inf if no y has a loss to pick), out.residuals = weight * (marginal - truth), the corrections'
+    residuals, and flags hard sentences, for which nothing else is written. Adds posterior - truth of the arcs to
+    `counts`. `arcs` (tokens of the block, L**order) gets the posteriors of the arcs, and `means` (n_sentences,) those
+    of the loss; or `arcs` has no rows.
+    """
+    t0, t1 = sentences.ptr[first], sentences.ptr[last]
+    order = tables.order
+    n_states = power(n_labels, order - 1)
+    node, shift, span = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
+    node_scores(rows, scores, t0, t1, node)
+    for i in range(first, last):
+        a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
+        out.values[i] = -_shift_nodes(node, n_labels, sentences.y, t0, a, z, 0.0, sentences.allowed, False, span, shift)
+        for t in range(a, z):
+            span[t] += loss.bound[i]
+            for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
+                span[t] += abs(cor.score[j])
+        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, order) else 0
+    bits = np.empty(len(node), np.uint64)
+    exp_inplace(node, bits, bits.view(np.float64))
+    table, forward, backward = tables.exp.copy(), tables.forward.copy(), tables.backward.copy()
+    # The first half sums over tokens without corrections; the second is one token's.
+    sums = np.zeros(2 * n_states * n_labels)
+    extra = 1 if picks else 0
+    beta, before, back = np.zeros(0), np.zeros(0), np.zeros(0)
+    u, column = np.empty(n_states), np.empty(n_labels)
+    for i in range(first, last):
+        start, stop = sentences.ptr[i], sentences.ptr[i + 1]
+        if stop == start or out.hard[i] == 1:
+            if stop == start and picks:
+                out.values[i] = -np.inf
+            continue
+        numbers, scale = np.empty(stop - start + 1, np.int64), np.empty(stop - start)
+        n_rows = _number_rows(loss, i, start, stop, extra, numbers)
+        if len(before) < n_rows * n_states:
+            before, back, beta = np.zeros(n_rows * n_states), np.zeros(n_rows * n_states), np.zeros(n_rows * n_states)
+        messages = Messages(numbers, before, back, scale, u, column)
+        at = (start - t0) * n_labels
+        log_z = _forward(
+            loss, i, start, stop, n_labels, node, at, tables, cor, table, forward, backward, picks, messages
+        )
+        total = _finish(loss, i, stop - start, n_states, picks, messages, beta)
+        for t in range(start, stop):
+            log_z += shift[t - t0]
+        out.values[i] += log_z + np.log(total)
+        if values_only:
+            continue
+        if total == 0.0:
+            out.residuals[start * n_labels : stop * n_labels] = 0.0
+            out.cor_residuals[cor.ptr[start] : cor.ptr[stop]] = 0.0
+            continue  # its weight is 0
+        beta[: (n_rows - numbers[stop - start]) * n_states] /= total
+        mean = np.log(loss.init[i]) if not picks else 0.0
+        last_row = numbers[stop - start] * n_states
+        for q in range(loss.final_ptr[i + 1] - loss.final_ptr[i]):
+            for s in range(q * n_states, (q + 1) * n_states):
+                mean += loss.final_cost[loss.final_ptr[i] + q] * before[last_row + s] * beta[s]
+        kept = arcs[start - t0 : stop - t0] if len(arcs) else arcs
+        means[i] = mean + _backward(
+            sentences, loss, i, n_labels, node, (stop - 1 - t0) * n_labels, tables, cor, table, forward, backward,
+            picks, messages, beta, sums, counts, kept, out,
+        )  # fmt: skip
+    if values_only:
+        counts = np.zeros_like(counts)
+    _true_patterns(
+        sentences.ptr, first, last, sentences.y, sentences.weights, out.hard, n_labels, order,
+        tables.offsets, tables.log, cor.ptr, cor.size, cor.code, cor.score, counts, out.values,
+    )  # fmt: skip
+    base = tables.offsets[order]
+    for arc in range(n_states * n_labels):
+        counts[base + arc] += tables.exp[base + arc] * sums[arc]
+
+
+@kernel
+def arc_variances(
+    sent_ptr: Ints, first: int, last: int, weights: Floats, order: int, arcs: Floats, out: Floats
+) -> None:
+    """out[arc] += sum over the block's tokens of full depth of weight * p (1 - p), p the posterior of the arc."""
+    t0 = sent_ptr[first]
+    for i in range(first, last):
+        for t in range(sent_ptr[i] + order - 1, sent_ptr[i + 1]):
+            for k in range(len(out)):
+                p = arcs[t - t0, k]
+                out[k] += weights[i] * p * (1.0 - p)

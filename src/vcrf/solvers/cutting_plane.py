@@ -1,0 +1,478 @@
+"""Cutting planes for the maximum surrogates (m3n, structsvm), which are convex but not smooth.
+
+    min_w  P(w) = sum_i v_i f_i(w) + Omega(w),      f_i(w) = max(0, max_y a_i(y) + w.d_i(y))
+
+First, temperatures: the crf surrogate with loss / T at w / T, times T, is smooth and tends to m3n. Its solution is a
+start, and its posterior gives a lower bound for m3n, tight as T tends to 0. Then rounds: minimise with the label
+sequences found so far (the master problem, `kernels.cuts`), find the best label sequences at the new weights (which
+give P exactly, and new cuts), scan all candidate features at the master's multipliers (a lower bound on the optimum,
+and the features to add). The master is stabilised by rho/2 ||w - centre||^2, the centre being the best weights so far
+(a proximal bundle method).
+
+Lower bound: multipliers lam_k >= 0 with sum_k lam_k <= v_i in each sentence give, for every w,
+sum_i v_i f_i(w) >= sum_k lam_k (a_k + w.d_k), and so does theta lam for 0 <= theta <= 1. Hence with A = sum_k lam_k a_k
+and g = sum_k lam_k d_k over ALL candidates, P* >= theta A - Omega*(theta g). No smoothing enters it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.penalties import FamilyPenalty
+from vcrf.problem import Problem
+from vcrf.solvers.certificate import certify
+from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.choice import SmoothChoice
+from vcrf.surrogates.crf import Scan
+from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
+from vcrf.types import Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.cuts import Firing, Master
+    from vcrf.kernels.product_max import Best
+
+_MAX_PASSES = 2_000
+# A cut that has had no multiplier for so many rounds is dropped.
+_MAX_AGE = 20
+# Times 11 sweeps.
+_MASTER_ROUNDS = 20
+# Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
+_FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 2.5e-3, "structsvm": 8e-3}
+# Sentences that may leave the range of scaled messages: they are slow.
+_MOST_HARD = 0.02
+
+
+def solve_max(
+    problem: Problem,
+    penalty: FamilyPenalty,
+    choice: MaxChoice,
+    *,
+    tol: float = 1e-2,
+    max_passes: int | None = None,
+    threads: int = 1,
+    start: SolverResult | None = None,
+    callback: Callback | None = None,
+    watch: Watch | None = None,
+) -> SolverResult:
+    """Minimise a maximum surrogate to a certified relative gap; parameters as in `working_set.solve`.
+
+    A pass finds the best label sequence of every sentence. The gap is that of the surrogate itself.
+    """
+    return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
+
+
+@dataclass
+class _Cuts:
+    """Label sequences found, sorted by sentence, with multipliers."""
+
+    sentence: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    label_ptr: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
+    labels: UInts32 = field(default_factory=lambda: np.zeros(0, np.uint32))
+    intercept: Floats = field(default_factory=lambda: np.zeros(0))
+    slope: Floats = field(default_factory=lambda: np.zeros(0))
+    lam: Floats = field(default_factory=lambda: np.zeros(0))
+    age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+    def take(self, which: Ints) -> _Cuts:
+        """Some of the cuts, in the order given."""
+        lengths = np.diff(self.label_ptr)[which]
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        at = np.repeat(self.label_ptr[:-1][which] - ptr[:-1], lengths) + np.arange(ptr[-1])
+        intercept, slope, lam = (part[which] for part in (self.intercept, self.slope, self.lam))
+        return _Cuts(self.sentence[which], ptr, self.labels[at], intercept, slope, lam, self.age[which])
+
+    def plus(self, other: _Cuts) -> _Cuts:
+        """Both, sorted by sentence."""
+        joined = _Cuts(
+            np.concatenate([self.sentence, other.sentence]),
+            np.concatenate([self.label_ptr, self.label_ptr[-1] + other.label_ptr[1:]]),
+            np.concatenate([self.labels, other.labels]),
+            np.concatenate([self.intercept, other.intercept]),
+            np.concatenate([self.slope, other.slope]),
+            np.concatenate([self.lam, other.lam]),
+            np.concatenate([self.age, other.age]),
+        )
+        return joined.take(np.argsort(joined.sentence, kind="stable"))
+
+
+class _Stop(Exception):
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+@dataclass
+class _Point:
+    """Weights of a working set with their objective."""
+
+    features: Ints
+    w: Floats
+    objective: float = np.inf
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Problem,
+        penalty: FamilyPenalty,
+        choice: MaxChoice,
+        tol: float,
+        max_passes: int,
+        threads: int,
+        callback: Callback | None,
+        watch: Watch | None,
+    ) -> None:
+        self.problem, self.tol, self.max_passes = problem, tol, max_passes
+        self.callback, self.watch = callback, watch
+        self.penalty = penalty.bind(problem)
+        self.limits = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
+        if not self.penalty.is_smooth_part and not all(np.all(limit > 0.0) for limit in self.limits.values()):
+            raise InputError("Some family has strength 0: with m3n and structsvm every strength must be positive.")
+        self.family_penalty, self.choice, self.threads = penalty, choice, threads
+        mass = MaxSurrogate.mass(problem, choice)
+        keep = np.zeros(len(problem.columns), bool)
+        for limit in self.limits.values():
+            keep |= mass > limit
+        self.surrogate = MaxSurrogate(problem, keep, choice, threads)
+        self.cuts = _Cuts()
+        self.known: set[tuple[int, bytes]] = set()
+        self.lower_bound, self.excess = 0.0, np.inf
+        self.best = _Point(np.zeros(0, np.int64), np.zeros(0))
+        self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
+        self._room = 0
+        self.rho, self.n_null = 0.0, 0
+        self.history: list[IterationRecord] = []
+        self.began = time.perf_counter()
+
+    # ----- the outer loop
+
+    def run(self, start: SolverResult | None) -> SolverResult:
+        status = Status.CONVERGED
+        try:
+            self._first_cuts(start)
+            self._cool(start)
+            self._set_working_set(self.best.features)
+            n_idle = 0
+            while self._gap() > self.tol * self.best.objective:
+                self._check_limit()
+                gap = self._gap()
+                self._solve_master()
+                n_new = self._evaluate()
+                n_added = self._certify()
+                self._report("cuts")
+                is_idle = n_new + n_added == 0 and self._gap() > 0.999 * gap
+                n_idle = n_idle + 1 if is_idle else 0
+                if n_idle > 30:
+                    raise _Stop(Status.STALLED)
+        except (_Stop, KeyboardInterrupt) as stop:
+            status = stop.status if isinstance(stop, _Stop) else Status.INTERRUPTED
+            if self._gap() <= self.tol * self.best.objective:
+                status = Status.CONVERGED
+        finally:
+            self.surrogate.workers.close()
+        return self._result(status)
+
+    def _first_cuts(self, start: SolverResult | None) -> None:
+        """Cuts at zero, and at the start."""
+        zero = self._objective(np.zeros(0, np.int64), np.zeros(0))
+        self.best = zero
+        if start is not None and len(start.features):
+            column, _, _ = self.problem.split_features(start.features)
+            kept = self.surrogate.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
+            point = self._objective(start.features[kept], start.weights[kept])
+            self.best = min(zero, point, key=lambda p: p.objective)
+
+    def _cool(self, start: SolverResult | None) -> None:
+        """Minimise the smooth surrogate at falling temperatures: for m3n until its gap is closed, else for a start.
+
+        With u = w / T the problem at temperature T is T times crf with loss / T and an l2 part of T times the strength.
+        """
+        from vcrf.solvers.working_set import solve
+
+        penalty = self.family_penalty
+        # Quasi-Newton steps are enough for a start, at a fraction of the time.
+        smooth = replace(self.choice.smooth, has_hessian=False)
+        scale = float(self.problem.weights @ self.choice.loss.largest) / max(float(self.problem.weights.sum()), 1e-300)
+        share, result, before = _FIRST, start, 1.0
+        while scale > 0.0 and self._gap() > self.tol * self.best.objective:
+            temperature = share * scale
+            if result is not None:
+                result = replace(result, weights=result.weights * (before / temperature))
+                if self._is_too_cold(smooth.scaled(1.0 / temperature), result):
+                    break
+            result = solve(
+                self.problem, FamilyPenalty(penalty.l1, temperature * penalty.l2, penalty.count_power),
+                surrogate=smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.03 * share), threads=self.threads,
+                start=result, callback=self._relay, max_passes=max(self.max_passes - self.surrogate.n_passes, 1),
+            )  # fmt: skip
+            self.surrogate.n_passes += result.n_passes
+            before = temperature
+            self._see_smooth(result, temperature)
+            self._report("smooth")
+            if result.status is Status.INTERRUPTED:
+                raise _Stop(Status.INTERRUPTED)
+            self._check_limit()
+            share *= _FACTOR
+            if share < _LAST[self.choice.kind]:
+                break
+
+    def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
+        """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
+        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads)
+        surrogate.value_and_gradient(surrogate.compile(start.features), start.weights)
+        surrogate.workers.close()
+        self.surrogate.n_passes += 1
+        return surrogate.n_hard > _MOST_HARD * self.problem.text.n_sentences
+
+    def _relay(self, record: IterationRecord) -> bool | None:
+        """Show the user's callback the state of the problem itself, not that of the smooth one."""
+        if self.callback is None:
+            return None
+        n_passes = self.surrogate.n_passes + record.n_passes
+        return self.callback(
+            replace(
+                record,
+                n_passes=n_passes,
+                seconds=time.perf_counter() - self.began,
+                objective=self.best.objective,
+                gap=self._gap(),
+            )
+        )
+
+    def _see_smooth(self, result: SolverResult, temperature: float) -> None:
+        """Objective at the smooth solution, and for m3n the lower bound of its posterior.
+
+        q is a distribution of label sequences, as the multipliers are, and its mean loss and mean features are exact.
+        """
+        point = self._objective(result.features, temperature * result.weights)
+        if point.objective < self.best.objective:
+            self.best = point
+        if self.choice.kind != "m3n":
+            return
+        smooth = self.choice.smooth.scaled(1.0 / temperature).build(self.problem, self.surrogate.keep, self.threads)
+        _, scan = smooth.scan(smooth.compile(result.features), result.weights, self.limits)
+        smooth.workers.close()
+        mean = temperature * float(self.problem.weights @ smooth.mean_losses())
+        found = certify(self.penalty, mean, 0.0, scan.features, scan.gradients)
+        if found.lower_bound > self.lower_bound:
+            self.lower_bound, self.excess = found.lower_bound, found.excess
+
+    def _gap(self) -> float:
+        return max(self.best.objective - self.lower_bound, 0.0)
+
+    def _check_limit(self) -> None:
+        if self.surrogate.n_passes >= self.max_passes:
+            raise _Stop(Status.MAX_PASSES)
+
+    # ----- the master problem
+
+    def _set_working_set(self, features: Ints) -> None:
+        """Compile the features and the cuts' rows on them; the weights of those that stay are kept."""
+        old, old_w = self.active.features, self.w
+        self.active = self.surrogate.compile(features)
+        self.groups = self.penalty.groups_of(features)
+        self.w = np.zeros(len(features))
+        where = np.searchsorted(features, old)
+        self.w[where] = old_w
+        self._set_rows()
+
+    def _set_rows(self) -> None:
+        """CSR rows of all cuts on the working set."""
+        from vcrf.kernels import cuts as kernels
+
+        cuts, active = self.cuts, self.active
+        firing = _firing(self.problem, active)
+        row_ptr = np.zeros(len(cuts) + 1, np.int64)
+        room = max(1024, self._room)
+        while True:
+            index, value = np.empty(room, np.int64), np.empty(room)
+            n = kernels.cut_rows(
+                firing, len(active), self.problem.sent_ptr, self.problem.y, self.problem.n_labels, cuts.sentence,
+                cuts.label_ptr, cuts.labels, cuts.slope, row_ptr, index, value,
+            )  # fmt: skip
+            if n <= room:
+                break
+            room = n
+        self._room = int(1.1 * n)
+        counts = np.bincount(cuts.sentence, minlength=self.problem.text.n_sentences)
+        self.rows = np.concatenate([[0], np.cumsum(counts)]), row_ptr, index[:n], value[:n]
+
+    def _master(self) -> Master:
+        from vcrf.kernels.cuts import Master
+
+        ptr, row_ptr, index, value = self.rows
+        penalty = self.penalty
+        centre = np.zeros(len(self.active))
+        where = np.searchsorted(self.active.features, self.best.features)
+        centre[where] = self.best.w
+        return Master(
+            ptr, row_ptr, index, value, self.cuts.intercept, self.problem.weights, self.groups, penalty.ptr,
+            penalty.member_l1, penalty.member_l2, self.rho, centre,
+        )  # fmt: skip
+
+    def _solve_master(self) -> None:
+        """Multipliers and weights of the cuts found so far, to a part of the decrease that they promise."""
+        from vcrf.kernels import cuts as kernels
+
+        if self.rho == 0.0:
+            self.rho = self._first_rho()
+        master, cuts = self._master(), self.cuts
+        g = np.zeros(len(self.active))
+        kernels.sums(master, cuts.lam, g)
+        kernels.weights_of(master, g, self.w)
+        enough = 0.0
+        for _ in range(_MASTER_ROUNDS):
+            gap = kernels.ascend(master, cuts.lam, g, self.w, 11, enough)
+            dual = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.groups, self.w)
+            dual += 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
+            enough = 0.2 * max(self.best.objective - dual, 0.1 * self.tol * self.best.objective)
+            if gap <= enough:
+                break
+
+    def _first_rho(self) -> float:
+        """Moving a weight by its own size costs as much as its l1 part, or its l2 part without one."""
+        thresholds = self.penalty.group_thresholds
+        finite = thresholds[np.isfinite(thresholds)]
+        typical = float(np.median(finite)) if np.any(finite > 0.0) else float(np.median(self.penalty.member_l2))
+        sizes = np.abs(self.best.w[self.best.w != 0.0])
+        return typical / float(sizes.mean()) if len(sizes) else typical
+
+    # ----- evaluation and certificate
+
+    def _penalty_of(self, groups: Ints, w: Floats) -> float:
+        return self.penalty.smooth(groups, w)[0] + float(self.penalty.group_thresholds[groups] @ np.abs(w))
+
+    def _objective(self, features: Ints, w: Floats) -> _Point:
+        """Exact objective; the sequences that attain it become cuts."""
+        active = self.surrogate.compile(features)
+        found = self.surrogate.find_best(active, w)
+        self._n_new = self._add_cuts(found)
+        value = float(self.problem.weights @ found.values)
+        return _Point(features, w.copy(), value + self._penalty_of(self.penalty.groups_of(features), w))
+
+    def _evaluate(self) -> int:
+        """Objective at the master's weights; returns the number of new cuts."""
+        before = self.best.objective
+        nonzero = np.flatnonzero(self.w)
+        point = self._objective(self.active.features[nonzero], self.w[nonzero])
+        if point.objective < self.best.objective:
+            self.best = point
+        self._adapt(before, point.objective)
+        return self._n_new
+
+    def _adapt(self, before: float, now: float) -> None:
+        """A step that helped may be longer next time; after many that did not it must be shorter."""
+        self.n_null = 0 if now < before else self.n_null + 1
+        if now < before:
+            self.rho *= 0.7
+        elif self.n_null > 5:
+            self.rho, self.n_null = 1.5 * self.rho, 0
+
+    def _add_cuts(self, found: Best) -> int:
+        ptr = self.problem.sent_ptr
+        new = []
+        for i in np.flatnonzero(found.values > 0.0).tolist():
+            key = i, found.labels[ptr[i] : ptr[i + 1]].tobytes()
+            if key not in self.known:
+                self.known.add(key)
+                new.append(i)
+        which = np.array(new, np.int64)
+        labels = [found.labels[ptr[i] : ptr[i + 1]] for i in new]
+        lengths = [len(part) for part in labels]
+        added = _Cuts(
+            which,
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            np.concatenate([np.zeros(0, np.uint32), *labels]),
+            found.losses[which],
+            found.slopes[which],
+            np.zeros(len(which)),
+            np.zeros(len(which), np.int64),
+        )
+        self.cuts = self._without_old(self.cuts).plus(added)
+        return len(new)
+
+    def _without_old(self, cuts: _Cuts) -> _Cuts:
+        cuts.age = np.where(cuts.lam > 0.0, 0, cuts.age + 1)
+        if np.count_nonzero(cuts.age > _MAX_AGE) < 0.3 * len(cuts):
+            return cuts
+        dropped = np.flatnonzero(cuts.age > _MAX_AGE)
+        for c in dropped.tolist():
+            labels = cuts.labels[cuts.label_ptr[c] : cuts.label_ptr[c + 1]]
+            self.known.discard((int(cuts.sentence[c]), labels.tobytes()))
+        return cuts.take(np.flatnonzero(cuts.age <= _MAX_AGE))
+
+    def _certify(self) -> int:
+        """Lower bound from a scan of all candidates; returns how many joined the working set."""
+        cuts = self.cuts
+        mixture = Mixture(cuts.sentence, cuts.label_ptr, cuts.labels, cuts.lam * cuts.slope)
+        scan = self.surrogate.scan_mixture(mixture, self.limits)
+        found = certify(self.penalty, float(cuts.lam @ cuts.intercept), 0.0, scan.features, scan.gradients)
+        self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
+        return self._next_working_set(scan)
+
+    def _next_working_set(self, scan: Scan) -> int:
+        """Features with a weight, and all that exceed their threshold."""
+        kept = self.active.features[self.w != 0.0]
+        wanted = np.union1d(np.union1d(kept, self.best.features), scan.features)
+        new = np.setdiff1d(wanted, self.active.features, assume_unique=True)
+        if len(new) or len(wanted) < 0.7 * len(self.active):
+            old = self.active.features
+            stays = np.isin(old, wanted, assume_unique=True)
+            self.active, self.w = self.surrogate.compile(old[stays]), self.w[stays]
+            self._set_working_set(wanted)
+        else:
+            self._set_rows()
+        return len(new)
+
+    # ----- reporting
+
+    def _report(self, phase: str) -> None:
+        best = self.best
+        record = IterationRecord(
+            self.surrogate.n_passes, time.perf_counter() - self.began, best.objective, self._gap(), self.excess,
+            int(np.count_nonzero(best.w)), len(self.active), phase,
+        )  # fmt: skip
+        if self.watch is not None:
+            record = self.watch.look(record, best.features, best.w)
+        self.history.append(record)
+        if self.watch is not None and self.watch.is_enough:
+            raise _Stop(Status.CHOSEN)
+        if self.callback is not None and self.callback(record):
+            raise _Stop(Status.INTERRUPTED)
+
+    def _result(self, status: Status) -> SolverResult:
+        best = self.best
+        if self.watch is not None and self.watch.preferred is not None:
+            best = self._objective(*self.watch.preferred)
+            if best.objective - self.lower_bound <= self.tol * best.objective:
+                status = Status.CONVERGED
+            elif status not in (Status.INTERRUPTED, Status.MAX_PASSES):
+                status = Status.CHOSEN
+        nonzero = np.flatnonzero(best.w)
+        return SolverResult(
+            best.features[nonzero], best.w[nonzero], best.objective, max(best.objective - self.lower_bound, 0.0),
+            self.excess, status, self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
+            int(np.count_nonzero(self.surrogate.keep)),
+        )  # fmt: skip
+
+
+def _firing(problem: Problem, active: ActiveSet) -> Firing:
+    from vcrf.kernels.cuts import Firing
+
+    order = max(active.order, 1)
+    sizes = np.array([problem.n_labels**d for d in range(1, order + 1)], np.int64)
+    offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
+    table = np.full(int(offsets[-1]), -1, np.int64)
+    table[offsets[active.table_sizes] + active.table_codes] = active.table_features
+    return Firing(
+        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets, table, order,
+        active.cor_ptr, active.cor_size, active.cor_code, active.cor_feature, active.cor_values,
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""Estimators of the surrogates besides crf; parameters, methods and attributes are those of VCRF."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from vcrf.errors import InputError
+from vcrf.estimators import VCRF, TrainingData
+from vcrf.model import Label
+from vcrf.problem import Problem
+from vcrf.solvers.result import SolverResult, Watch
+
+__all__ = ["M3N", "StructSVM", "VExponential", "VStructBoost"]
+
+
+def _with_defaults(**defaults: Any) -> Callable[..., None]:
+    """VCRF's __init__ with other defaults; scikit-learn reads the parameters off its signature."""
+
+    def __init__(self: VCRF, **params: Any) -> None:  # noqa: N807
+        VCRF.__init__(self, **(defaults | params))
+
+    signature = inspect.signature(VCRF.__init__)
+    changed = [p.replace(default=defaults.get(p.name, p.default)) for p in signature.parameters.values()]
+    __init__.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
+    return __init__
+
+
+class VStructBoost(VCRF):
+    """Voted Structured Boosting.
+
+    Minimises
+
+        log(1 + (1/m) sum_i sum_y loss(y, y_i) exp(w.(Psi(x_i, y) - Psi(x_i, y_i))))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    The logarithm of 1 + the paper's objective has the same path of solutions, does not overflow, and has a minimum
+    for every positive strength. Parameters, methods and attributes are those of `VCRF`; the loss, "hamming" unless
+    given, must not be None.
+    """
+
+    _kind = "structboost"
+    __init__ = _with_defaults(loss="hamming")
+
+
+class VExponential(VCRF):
+    """The exponential surrogate.
+
+    Minimises
+
+        log (1/m) sum_i sum_y exp(loss(y, y_i) + w.(Psi(x_i, y) - Psi(x_i, y_i)))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    Parameters, methods and attributes are those of `VCRF`; the loss is "hamming" unless given.
+    """
+
+    _kind = "exponential"
+    __init__ = _with_defaults(loss="hamming")
+
+
+class _MaxEstimator(VCRF):
+    """What the estimators of maximum surrogates share."""
+
+    _default_strength = 1.0
+
+    def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
+        from vcrf.surrogates.max_margin import choose_max
+
+        return choose_max(problem, self._kind, self._loss(classes))
+
+    def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+        from vcrf.solvers.cutting_plane import solve_max
+
+        problem = data.problem
+        if self._form()["norm"] == "group":
+            raise InputError(f"norm='group' is for smooth surrogates; {type(self).__name__} takes l1, l2 or elastic.")
+        return solve_max(
+            problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
+            watch=watch, **self._running(),
+        )  # fmt: skip
+
+
+class M3N(_MaxEstimator):
+    """Max-margin Markov network, or structured SVM with margin rescaling.
+
+    Minimises
+
+        (1/m) sum_i max(0, max_y loss(y, y_i) + w.(Psi(x_i, y) - Psi(x_i, y_i)))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    to a certified gap, 1 % of the objective by default (`tol`). The problem is not smooth; it is solved by cutting
+    planes. Parameters, methods and attributes are those of `VCRF`; the loss, "hamming" unless given, must not be None,
+    and `base_strength` None means 1 / m with an l2 part, because the loss is at most 1 a sentence.
+    """
+
+    _kind = "m3n"
+    __init__ = _with_defaults(loss="hamming", tol=1e-2)
+
+
+class StructSVM(_MaxEstimator):
+    """Structured SVM with slack rescaling, exact.
+
+    Minimises
+
+        (1/m) sum_i max(0, max_y loss(y, y_i) (1 + w.(Psi(x_i, y) - Psi(x_i, y_i))))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    to a certified gap, 1 % of the objective by default (`tol`). The maximum is found for every value of the loss.
+    Parameters, methods and attributes are those of `M3N`.
+    """
+
+    _kind = "structsvm"
+    __init__ = _with_defaults(loss="hamming", tol=1e-2)

@@ -1,0 +1,88 @@
+"""Which smooth surrogate is minimised, with which loss: what the solver needs to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.losses import HammingLoss, Loss
+from vcrf.problem import Problem
+from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss
+from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.product import (
+    ExponentialProductSurrogate,
+    ExponentialSurrogate,
+    ProductSurrogate,
+    StructBoostSurrogate,
+    largest_sentence_mass,
+)
+from vcrf.types import Bools, Floats
+
+SMOOTH = ("crf", "structboost", "exponential")
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothChoice:
+    """A smooth surrogate with its loss, ready to be built for a problem.
+
+    `loss` is None where the loss is Hamming, or none: the plain lattice with costs does then.
+    """
+
+    kind: str
+    loss: CompiledLoss | None
+    costs: Floats
+    has_hessian: bool = True  # False does without Newton steps where they are to be had
+
+    def column_mass(self, problem: Problem) -> Floats:
+        """Largest |gradient| that a feature of each column can have."""
+        return problem.column_mass if self.kind == "crf" else largest_sentence_mass(problem)
+
+    def scaled(self, factor: float) -> SmoothChoice:
+        """The same with the loss times a factor."""
+        loss = self.loss
+        if loss is not None:
+            cost, final, init, largest = (factor * x for x in (loss.cost, loss.final, loss.init, loss.largest))
+            loss = replace(loss, cost=cost, final=final, init=init, largest=largest)
+        return replace(self, loss=loss, costs=factor * self.costs)
+
+    def build(self, problem: Problem, keep: Bools, threads: int) -> CrfSurrogate:
+        surrogate: CrfSurrogate
+        if self.loss is None:
+            plain = CrfSurrogate if self.kind == "crf" else ExponentialSurrogate
+            surrogate = plain(problem, keep, self.costs, threads)
+        else:
+            product = {
+                "crf": ProductSurrogate,
+                "structboost": StructBoostSurrogate,
+                "exponential": ExponentialProductSurrogate,
+            }[self.kind]
+            surrogate = product(problem, keep, self.loss, threads)
+        surrogate.column_mass = self.column_mass(problem)
+        surrogate.has_hessian = surrogate.has_hessian and self.has_hessian
+        return surrogate
+
+
+def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
+    """The surrogate `kind` of a loss (None: no loss) for a problem."""
+    if kind not in SMOOTH:
+        raise InputError(f"surrogate must be one of {', '.join(SMOOTH)}, got {kind!r}.")
+    none = np.zeros(problem.text.n_sentences)
+    if problem.is_partial and kind != "crf":
+        raise InputError(f"The surrogate {kind} needs the label of every token: some are left open. Use crf.")
+    if loss is None:
+        if kind == "structboost":
+            raise InputError(
+                "structboost multiplies by the loss: without one there is nothing to minimise. Give a loss."
+            )
+        return SmoothChoice(kind, None, none)
+    if problem.is_partial and isinstance(loss, HammingLoss):
+        # A label that is allowed costs nothing: no automaton of one reference says so.
+        share = 1.0 / np.maximum(np.diff(problem.sent_ptr), 1) if loss.normalised else np.ones(len(none))
+        return SmoothChoice(kind, None, share)
+    compiled = compile_loss(problem, loss)
+    costs = compiled.hamming_costs(problem) if kind != "structboost" else None
+    if costs is not None:
+        return SmoothChoice(kind, None, costs)
+    return SmoothChoice(kind, compiled, none)

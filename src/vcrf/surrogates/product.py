@@ -1,0 +1,210 @@
+"""Smooth surrogates of any loss in training: crf, structboost and exponential on the product lattice.
+
+    crf           (weighted) mean of f_i,   f_i = log sum_y exp(loss(y) + w.(Psi(x_i, y) - Psi(x_i, y_i)))
+    exponential   log of the mean of exp(f_i)        = log(1 + mean of sum_{y != y_i} exp(loss(y) + w.delta(y)))
+    structboost   log(1 + mean of F_i),     F_i = sum_y loss(y) exp(w.delta(y))
+
+The last two take the logarithm of 1 + the paper's objective. It is increasing, so that the path of solutions is the
+same; nothing overflows; and, unlike the logarithm of the objective alone, it is not negative, so that a minimum exists
+for every positive strength and the certificate of `solvers.certificate` holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.errors import BudgetError
+from vcrf.lattice import DenseLattice
+from vcrf.problem import Problem
+from vcrf.surrogates import sentence
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.compiled_loss import CompiledLoss
+from vcrf.surrogates.crf import CrfSurrogate, _Found
+from vcrf.surrogates.hard import lattice_arcs, write_posterior
+from vcrf.types import Bools, Floats
+
+if TYPE_CHECKING:
+    from vcrf.kernels.chain import PassOutput, Sentences
+    from vcrf.kernels.product import LossArrays
+
+# The scan reads the posteriors of all arcs of all tokens.
+MAX_ARC_BYTES = 4 * 2**30
+
+
+class ProductSurrogate(CrfSurrogate):
+    """Value, gradient and scan of the crf surrogate with any loss; the contract is that of `CrfSurrogate`."""
+
+    has_hessian = False
+    picks = False
+
+    def __init__(self, problem: Problem, keep: Bools, loss: CompiledLoss, threads: int = 1) -> None:
+        super().__init__(problem, keep, np.zeros(problem.text.n_sentences), threads)
+        self.loss = loss
+        self._loss_arrays = _arrays(loss, self.picks)
+        self._means = np.zeros(problem.text.n_sentences)
+
+    def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
+        # With one label a history the product is no smaller than with two.
+        super()._pass(active, w, max(order, 2), keep_messages)
+
+    def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:  # noqa: ARG002
+        """Forward-backward on the product; never clamped, because all labels are known."""
+        return self._product(active, scores, keep_messages, values_only=False)
+
+    def _product(self, active: ActiveSet, scores: Floats, keep_arcs: bool, values_only: bool) -> _Found:
+        from vcrf.kernels import chain, product
+
+        problem, n_labels, tables = self.problem, self.problem.n_labels, self._tables
+        cor, bounds = self._corrections, self._sentence_bounds
+        n_arcs = n_labels**tables.order
+        arcs = np.zeros((self._kept_tokens(n_arcs) if keep_arcs else 0, n_arcs))
+        number = {a: i for i, a in enumerate(bounds)}
+        counts = np.zeros((len(bounds), len(tables.log)))
+        variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
+        output = self._output(len(cor.score), clamp=False)
+        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
+
+        def block(first: int, last: int) -> None:
+            t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
+            kept = arcs[t0:t1] if keep_arcs else arcs
+            product.product_pass(
+                sentences, self._loss_arrays, first, last, n_labels, active.rows, scores, tables, cor, self.picks,
+                values_only, counts[number[first]], kept, self._means, output,
+            )  # fmt: skip
+            if keep_arcs:
+                product.arc_variances(
+                    problem.sent_ptr, first, last, self.weights, tables.order, kept, variances[number[first]]
+                )
+
+        self.workers.run(block, bounds)
+        if keep_arcs:
+            self._arc_variances = variances.sum(axis=0)
+        self._do_hard(active, scores, sentences, counts[-1], arcs, output)
+        # The scan finds the posteriors of the arcs in a list, as it does for hard sentences; there are no messages.
+        rows = np.arange(problem.n_tokens) if keep_arcs else np.full(problem.n_tokens, -1, np.int64)
+        none = np.zeros((0, n_labels ** (tables.order - 1)))
+        return _Found(
+            output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, counts.sum(axis=0),
+            (none, none, rows, arcs),
+        )  # fmt: skip
+
+    def _kept_tokens(self, n_arcs: int) -> int:
+        n_bytes = 8 * n_arcs * self.problem.n_tokens
+        if n_bytes > MAX_ARC_BYTES:
+            raise BudgetError(
+                f"With this loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
+                f"{self.problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Lower `tags`, or "
+                "use loss='hamming'."
+            )
+        return self.problem.n_tokens
+
+    def _do_hard(
+        self, active: ActiveSet, scores: Floats, sentences: Sentences, counts: Floats, arcs: Floats, output: PassOutput
+    ) -> None:
+        """Do the flagged sentences in the log domain."""
+        from vcrf.kernels import chain
+
+        n_labels, tables = self.problem.n_labels, self._tables
+        for i in np.flatnonzero(output.hard).tolist():
+            t0, t1 = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
+            node = np.empty((t1 - t0) * n_labels)
+            chain.node_scores(active.rows, scores, t0, t1, node)
+            scored = lattice_arcs(node.reshape(-1, n_labels), t0, n_labels, tables, self._corrections)
+            lattice = DenseLattice(scored, n_labels, tables.order)
+            value, posterior, self._means[i] = self._log_domain(lattice, i)
+            output.values[i] = value - lattice.score(self.problem.y[t0:t1].astype(np.int64))
+            flat = write_posterior(posterior, sentences, i, n_labels, tables, self._corrections, counts, output)
+            for t, here in enumerate(flat if len(arcs) else []):
+                arcs[t0 + t, : len(here)] = here
+
+    def mean_losses(self) -> Floats:
+        """Mean loss of each sentence under exp(loss + score) at the last scan."""
+        return self._means
+
+    def _log_domain(self, lattice: DenseLattice, i: int) -> tuple[float, Floats, float]:
+        """Log of the sum, posteriors of the arcs and mean loss of a hard sentence."""
+        automaton, final = self.loss.automaton(self.problem, i), None
+        if self.picks:
+            automaton = automaton.with_values()
+            final = sentence.log_losses(automaton)
+        return sentence.arc_posteriors(lattice, automaton, final)
+
+
+class _LogMean(CrfSurrogate):
+    """The log of `rest` + the weighted sum of exp(value of a sentence): two sweeps, values first, then shares.
+
+    A sentence weighs in the gradient with its share of the sum; shares sum to 1 at the most.
+    """
+
+    @property
+    def rest(self) -> float:
+        """What stands for the 1: exp(f_i) has it in each sentence, so that with weights of sum 1 nothing is left."""
+        rest = 1.0 - float(self.problem.weights.sum())
+        return rest if abs(rest) > 1e-12 else 0.0
+
+    def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:
+        self.weights = self.problem.weights
+        with np.errstate(divide="ignore"):
+            terms = self._find_values(active, scores) + np.log(self.problem.weights)
+        peak = max(float(terms.max(initial=-np.inf)), 0.0 if self.rest else -np.inf)
+        total = self.rest * np.exp(-peak) + float(np.exp(terms - peak).sum())
+        self._log_mean = peak + float(np.log(total))
+        self.weights = np.exp(terms - self._log_mean)
+        return super()._chain(active, scores, keep_messages, clamp)
+
+    def _find_values(self, active: ActiveSet, scores: Floats) -> Floats:
+        return super()._chain(active, scores, False, False).values.copy()
+
+    def _value(self) -> float:
+        return self._log_mean
+
+
+class ExponentialSurrogate(_LogMean):
+    """The exponential surrogate with the Hamming loss, or none, on the plain lattice."""
+
+    has_hessian = False
+
+
+class _ProductLogMean(_LogMean, ProductSurrogate):
+    def _find_values(self, active: ActiveSet, scores: Floats) -> Floats:
+        return self._product(active, scores, keep_arcs=False, values_only=True).values.copy()
+
+
+class ExponentialProductSurrogate(_ProductLogMean):
+    """The exponential surrogate with any loss."""
+
+
+class StructBoostSurrogate(_ProductLogMean):
+    """The structboost surrogate with any loss."""
+
+    picks = True
+    rest = 1.0
+
+
+def largest_sentence_mass(problem: Problem) -> Floats:
+    """Largest |gradient| of a feature of each column under `_LogMean`: its largest mass in one sentence."""
+    columns = problem.columns
+    size = np.abs(columns.values) if len(columns.values) else np.ones(len(columns.positions))
+    if not len(size):
+        return np.zeros(len(columns))
+    number = np.searchsorted(problem.sent_ptr, columns.positions, side="right").astype(np.int64)
+    column = np.repeat(np.arange(len(columns)), np.diff(columns.ptr))
+    begins = np.flatnonzero(np.concatenate([[True], (np.diff(number) != 0) | (np.diff(column) != 0)]))
+    out = np.zeros(len(columns))
+    np.maximum.at(out, column[begins], np.add.reduceat(size, begins))
+    return out
+
+
+def _arrays(loss: CompiledLoss, picks: bool) -> LossArrays:
+    from vcrf.kernels.product import LossArrays
+
+    def factors(cost: Floats) -> Floats:
+        return cost if picks else np.exp(np.clip(cost, -700.0, 700.0))
+
+    return LossArrays(
+        loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), factors(loss.cost).reshape(-1),
+        loss.final_ptr, loss.final, factors(loss.final), factors(loss.init),
+        np.zeros_like(loss.largest) if picks else loss.largest,
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""Training with every surrogate: the objective is that of enumeration, and the optimum lies within the gap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+
+import oracles
+from enumeration import Enumeration, all_candidates, feature_of
+from small_problems import cases, penalty_of
+from vcrf.errors import InputError
+from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
+from vcrf.penalties import FamilyPenalty
+from vcrf.solvers.cutting_plane import solve_max
+from vcrf.solvers.group import solve_group
+from vcrf.solvers.result import Status
+from vcrf.solvers.working_set import solve
+from vcrf.surrogates.choice import choose
+from vcrf.surrogates.max_margin import choose_max
+
+LOSSES = [HammingLoss(), AlignedNgramLoss(2), EditLoss(), ZeroOneLoss()]
+
+
+class Losses(Enumeration):
+    """Enumeration with any loss."""
+
+    def __init__(self, problem, features, loss):
+        self.loss = loss
+        super().__init__(problem, features)
+
+    def _losses(self, i):
+        if not self.lengths[i]:
+            return np.zeros(1)
+        return self.loss.automaton(self.truths[i], self.problem.n_labels).path_costs(
+            oracles.all_sequences(self.lengths[i], self.problem.n_labels)
+        )
+
+    def cuts(self, kind):
+        """Sentence, intercept and row of every label sequence's bound: value_i >= intercept + row.w."""
+        for i in range(len(self.weights)):
+            deltas = self.counts[i] - self.counts[i][self.gold[i]]
+            slope = np.ones(len(deltas)) if kind == "m3n" else self.losses[i]
+            yield i, self.losses[i], slope[:, None] * deltas
+
+    def surrogate(self, kind, w):
+        """Value of the training's surrogate and its gradient (None for the maximum ones)."""
+        if kind == "crf":
+            return self.value(w), self.gradient(w)
+        if kind in ("m3n", "structsvm"):
+            found = [max(0.0, (intercept + rows @ w).max()) for _, intercept, rows in self.cuts(kind)]
+            return self.weights @ found, None
+        total, gradient = 1.0, np.zeros(len(w))
+        for i, p in enumerate(self.weights):
+            d = (self.counts[i] - self.counts[i][self.gold[i]]) @ w
+            terms = self.losses[i] * np.exp(d) if kind == "structboost" else np.exp(self.losses[i] + d)
+            terms = p * terms * (np.arange(len(d)) != self.gold[i])
+            total += terms.sum()
+            gradient += terms @ (self.counts[i] - self.counts[i][self.gold[i]])
+        return np.log(total), gradient / total
+
+
+def smooth_minimum(truth, kind, l1, l2):
+    """Least surrogate + l1.|w| + l2.w^2/2 by L-BFGS-B on w = p - q."""
+    n = len(l1)
+
+    def objective(z):
+        w = z[:n] - z[n:]
+        value, g = truth.surrogate(kind, w)
+        return value + l1 @ (z[:n] + z[n:]) + 0.5 * l2 @ w**2, np.concatenate([g + l2 * w + l1, -g - l2 * w + l1])
+
+    z = np.zeros(2 * n)
+    for _ in range(3 if n else 0):
+        z = minimize(objective, z, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * (2 * n),
+                     options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 2_000}).x  # fmt: skip
+    return objective(z)[0]
+
+
+def linear_minimum(truth, kind, l1):
+    """Least surrogate + l1.|w| of a maximum surrogate, by linear programming."""
+    n, m = len(l1), len(truth.weights)
+    if not n:
+        return truth.surrogate(kind, np.zeros(0))[0]
+    rows, limits = [], []
+    for i, intercept, cut in truth.cuts(kind):
+        slack = np.zeros((len(cut), m))
+        slack[:, i] = -1.0
+        rows.append(np.hstack([cut, -cut, slack]))
+        limits.append(-intercept)
+    cost = np.concatenate([l1, l1, truth.weights])
+    return linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limits), bounds=(0.0, None), method="highs").fun
+
+
+def check(case, kind, loss, penalty, result):
+    """The objective by enumeration; returns everything for the optimum."""
+    features = [feature_of(case.problem, number) for number in result.features]
+    value, _ = Losses(case.problem, features, loss).surrogate(kind, result.weights)
+    expected = value + penalty_of(case.problem, penalty, features, result.weights)
+    assert result.objective == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    every = all_candidates(case.problem)
+    l1, l2 = (case.strengths(strengths, every) for strengths in (penalty.l1, penalty.l2))
+    return Losses(case.problem, every, loss), l1, l2
+
+
+@pytest.mark.parametrize("kind", ["crf", "structboost", "exponential"])
+@settings(max_examples=7)
+@given(st.data())
+def test_smooth_surrogates_reach_their_certificate(kind, data):
+    """The optimum lies within the gap, for L1 and the elastic net."""
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+    loss = data.draw(st.sampled_from(LOSSES))
+    norm = data.draw(st.sampled_from(["l1", "elastic", "l2"]))
+    if case.weights is not None:
+        case = case.rebuilt(weights=case.weights / case.weights.sum(), merge_twins=False)
+    penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.05), norm)
+    result = solve(case.problem, penalty, surrogate=choose(case.problem, kind, loss), tol=1e-3, max_passes=3_000)
+    truth, l1, l2 = check(case, kind, loss, penalty, result)
+    optimum = smooth_minimum(truth, kind, l1, l2)
+    assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
+    assert result.gap <= 1e-3 * result.objective or result.status is not Status.CONVERGED
+    if norm == "elastic":
+        assert result.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("kind", ["m3n", "structsvm"])
+@settings(max_examples=7)
+@given(st.data())
+def test_maximum_surrogates_reach_their_certificate(kind, data):
+    """The optimum, by linear programming, lies within the gap of the surrogate itself."""
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+    loss = data.draw(st.sampled_from(LOSSES))
+    penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.03), "l1")
+    result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, max_passes=4_000)
+    truth, l1, _ = check(case, kind, loss, penalty, result)
+    optimum = linear_minimum(truth, kind, l1)
+    assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
+    assert result.gap <= 1e-2 * result.objective + 1e-12 or result.status is not Status.CONVERGED
+
+
+@pytest.mark.parametrize("kind", ["m3n", "structsvm"])
+@pytest.mark.parametrize("norm", ["l2", "elastic"])
+@settings(max_examples=4)
+@given(st.data())
+def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
+    """Converged, and no weights tried have a smaller objective than the certified bound."""
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+    loss = data.draw(st.sampled_from(LOSSES))
+    penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.05), norm)
+    result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, max_passes=4_000)
+    truth, l1, l2 = check(case, kind, loss, penalty, result)
+    assert result.status is Status.CONVERGED
+    rng = np.random.default_rng(0)
+    every = {feature: j for j, feature in enumerate(truth.features)}
+    w = np.zeros(len(every))
+    w[[every[feature_of(case.problem, number)] for number in result.features]] = result.weights
+    best, scale = w, 0.3
+    for _ in range(150):  # random search from the solution
+        trial = best + scale * rng.normal(size=len(w)) * (rng.random(len(w)) < 0.3)
+        values = [truth.surrogate(kind, x)[0] + l1 @ np.abs(x) + 0.5 * l2 @ x**2 for x in (best, trial)]
+        best, scale = (trial, scale) if values[1] < values[0] else (best, 0.98 * scale)
+        assert min(values) >= result.objective - result.gap - 1e-9
+
+
+@settings(max_examples=3)
+@given(cases(max_labels=3, max_length=3))
+def test_refusals(case):
+    """No loss where one is needed, an unknown surrogate, a strength of 0 without an l2 part."""
+    assume(case.problem.n_tokens)
+    for kind in ("m3n", "structsvm"):
+        with pytest.raises(InputError, match="needs a loss"):
+            choose_max(case.problem, kind, None)
+    with pytest.raises(InputError, match="multiplies by the loss"):
+        choose(case.problem, "structboost", None)
+    with pytest.raises(InputError, match="one of crf"):
+        choose(case.problem, "hinge", None)
+    with pytest.raises(InputError, match="one of m3n"):
+        choose_max(case.problem, "crf", HammingLoss())
+    zero = FamilyPenalty.from_strengths(np.zeros(len(case.families)), "l1")
+    with pytest.raises(InputError, match="must be positive"):
+        solve_max(case.problem, zero, choose_max(case.problem, "m3n", HammingLoss()))
+
+
+@pytest.mark.parametrize("kind", ["crf", "structboost"])
+@settings(max_examples=6)
+@given(st.data())
+def test_group_norm_reaches_its_certificate(kind, data):
+    """The optimum of F + sum_G c ||w_G||, found by a smooth norm from above, lies within the gap."""
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+    if case.weights is not None:
+        case = case.rebuilt(weights=case.weights / case.weights.sum(), merge_twins=False)
+    loss, c = data.draw(st.sampled_from(LOSSES)), 0.05
+    penalty = FamilyPenalty.from_strengths(np.full(len(case.families), c), "group")
+    result = solve_group(case.problem, penalty, choose(case.problem, kind, loss), tol=1e-3)
+    assert result.status is Status.CONVERGED
+    every = all_candidates(case.problem)
+    truth = Losses(case.problem, every, loss)
+    groups = np.unique([f.column * 10 + f.k for f in every], return_inverse=True)[1] if every else np.zeros(0, int)
+    w = np.zeros(len(every))
+    w[[every.index(feature_of(case.problem, number)) for number in result.features]] = result.weights
+
+    def objective(x, smoothing=0.0):
+        norms = np.sqrt(np.bincount(groups, x**2) + smoothing**2)
+        value, g = truth.surrogate(kind, x)
+        slope = x / np.maximum(norms, 1e-300)[groups] if len(x) else x
+        return value + c * norms.sum(), g + c * slope
+
+    assert result.objective == pytest.approx(objective(w)[0], rel=1e-8, abs=1e-10)
+    best = result.objective
+    for smoothing in (1e-2, 1e-4, 1e-6) if len(w) else ():
+        w = minimize(objective, w, (smoothing,), jac=True, method="L-BFGS-B", options={"maxiter": 2_000}).x
+        best = min(best, objective(w)[0])
+    assert result.objective - result.gap <= best + 1e-9

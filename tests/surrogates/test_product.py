@@ -1,0 +1,248 @@
+"""The training's surrogates of any loss, on the product lattice, against enumeration of every label sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracles
+from enumeration import Enumeration, all_candidates, feature_of, number_of
+from small_problems import WORD, active_sets, cases
+from vcrf.errors import InputError
+from vcrf.families import Family, intern_sentences, transition_families
+from vcrf.kernels import chain
+from vcrf.lattice import DenseLattice
+from vcrf.losses import AlignedNgramLoss, HammingLoss, LossAutomaton, WeightedHammingLoss, ZeroOneLoss
+from vcrf.problem import build_problem
+from vcrf.surrogates import crf, evaluate
+from vcrf.surrogates.compiled_loss import compile_loss, join_automata
+from vcrf.surrogates.crf import _corrections, build_tables
+from vcrf.surrogates.hard import lattice_arcs
+from vcrf.surrogates.max_margin import MaxSurrogate, choose_max
+from vcrf.surrogates.product import (
+    ExponentialProductSurrogate,
+    ExponentialSurrogate,
+    ProductSurrogate,
+    StructBoostSurrogate,
+    largest_sentence_mass,
+)
+
+few = settings(max_examples=25)
+LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]
+
+
+class LossEnumeration(Enumeration):
+    """Values of every label sequence with any loss, and the sums that the surrogates take of them."""
+
+    def __init__(self, problem, features, loss):
+        self.loss = loss
+        super().__init__(problem, features)
+
+    def _losses(self, i):
+        sequences = oracles.all_sequences(self.lengths[i], self.problem.n_labels)
+        if not self.lengths[i]:
+            return np.zeros(1)
+        return np.array([self.loss(y, self.truths[i]) for y in sequences])
+
+    def mean_exponential(self, w, is_boosting):
+        """Log of 1 + the mean of sum_{y != y_i} of exp(L + w.delta), or of L exp(w.delta), and its gradient."""
+        peak = max(float(self.scores(i, w).max()) for i in range(len(self.weights)))
+        total, gradient = np.exp(-peak), np.zeros(len(w))
+        for i, p in enumerate(self.weights):
+            losses = self.losses[i]
+            with np.errstate(over="ignore"):
+                terms = np.exp(self.scores(i, w) - peak - (losses if is_boosting else 0.0))
+            terms = p * terms * (losses if is_boosting else np.arange(len(losses)) != self.gold[i])
+            total += terms.sum()
+            gradient += terms @ (self.counts[i] - self.counts[i][self.gold[i]])
+        return peak + np.log(total), gradient / total
+
+
+def surrogate_of(kind, problem, loss, threads=1):
+    """Return the surrogate with no column screened."""
+    keep = np.ones(len(problem.columns), bool)
+    return kind(problem, keep, compile_loss(problem, loss), threads)
+
+
+def expected_of(kind, problem, features, loss, w):
+    """Return value and gradient by enumeration."""
+    truth = LossEnumeration(problem, features, loss)
+    if kind is ProductSurrogate:
+        return truth.value(w), truth.gradient(w)
+    return truth.mean_exponential(w, kind is StructBoostSurrogate)
+
+
+def check(kind, case, features, loss, w, rtol=1e-9):
+    """Compare value and gradient."""
+    numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
+    surrogate = surrogate_of(kind, case.problem, loss)
+    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    expected, slope = expected_of(kind, case.problem, features, loss, w)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected, rtol=rtol, atol=1e-11 * scale)
+    np.testing.assert_allclose(gradient, slope, rtol=rtol, atol=1e-11 * scale)
+
+
+KINDS = [ProductSurrogate, StructBoostSurrogate, ExponentialProductSurrogate]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@few
+@given(st.data())
+def test_value_and_gradient_equal_enumeration(kind, data):
+    """Any loss, order, sentence weights, numbers and overlapping patterns."""
+    case = data.draw(cases(max_length=5))
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0)))
+    check(kind, case, features, data.draw(st.sampled_from(LOSSES)), w)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=15)
+@given(st.data())
+def test_large_weights_and_losses_leave_the_scaled_messages(kind, data):
+    """Scores or losses that span more than 600 nats are done in the log domain."""
+    case = data.draw(cases(max_length=4, max_tags=3))
+    features, _, w = data.draw(active_sets(case, scales=(1.0, 300.0, 1e3)))
+    loss = 700.0 * AlignedNgramLoss(2) if data.draw(st.booleans()) and kind is ProductSurrogate else AlignedNgramLoss(2)
+    check(kind, case, features, loss, w, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@few
+@given(st.data())
+def test_scan_finds_every_gradient_above_its_limit(kind, data):
+    """All candidates, in or out of the active set, of all pattern lengths."""
+    case = data.draw(cases(max_length=4, max_tags=3))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0)))
+    loss = data.draw(st.sampled_from(LOSSES))
+    surrogate = surrogate_of(kind, case.problem, loss)
+    limit = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
+    limits = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
+    for f in all_candidates(case.problem):
+        limits[f.k][f.column] = limit
+    if kind is not ProductSurrogate:
+        surrogate.column_mass = largest_sentence_mass(case.problem)
+    value, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+    every = all_candidates(case.problem)
+    wide = np.zeros(len(every))
+    wide[[every.index(f) for f in features]] = w
+    expected, gradients = expected_of(kind, case.problem, every, loss, wide)
+    assert value == pytest.approx(expected, rel=1e-9, abs=1e-11)
+    found = {feature_of(case.problem, n): g for n, g in zip(scan.features, scan.gradients, strict=True)}
+    for f, g in zip(every, gradients, strict=True):
+        if abs(abs(g) - limit) > 1e-9:
+            assert (f in found) == (abs(g) > limit)
+            if f in found:
+                assert found[f] == pytest.approx(g, rel=1e-8, abs=1e-11)
+    mass = surrogate.column_mass
+    assert all(abs(g) <= mass[f.column] + 1e-9 for f, g in found.items())
+
+
+@few
+@given(st.data())
+def test_hamming_on_the_product_is_the_fast_path(data):
+    """One state a layer: the plain chain with costs, for crf and for the exponential surrogate."""
+    case = data.draw(cases(loss=True))
+    _, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0)))
+    loss = compile_loss(case.problem, HammingLoss())
+    if case.n_labels > 1:
+        np.testing.assert_allclose(loss.hamming_costs(case.problem), case.costs * (np.diff(case.problem.sent_ptr) > 0))
+    keep = np.ones(len(case.problem.columns), bool)
+    pairs = [
+        (ProductSurrogate(case.problem, keep, loss), case.surrogate()),
+        (ExponentialProductSurrogate(case.problem, keep, loss), ExponentialSurrogate(case.problem, keep, case.costs)),
+    ]
+    for general, fast in pairs:
+        value, gradient = general.value_and_gradient(general.compile(numbers), w)
+        expected, slope = fast.value_and_gradient(fast.compile(numbers), w)
+        np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-10)
+
+
+@few
+@given(cases(max_length=4))
+def test_only_the_hamming_loss_takes_the_fast_path(case):
+    """A cost that depends on the label, or on the label before, does not."""
+    costs = np.arange(case.n_labels)[:, None] + np.ones(case.n_labels)
+    weighted = WeightedHammingLoss(costs * (1.0 - np.eye(case.n_labels)))
+    lengths = np.diff(case.problem.sent_ptr)
+    if case.n_labels > 2 and lengths.max() > 1:
+        assert compile_loss(case.problem, weighted).hamming_costs(case.problem) is None
+        assert compile_loss(case.problem, ZeroOneLoss()).hamming_costs(case.problem) is None
+
+
+@few
+@given(cases(max_length=5), st.integers(2, 4))
+def test_threads_do_not_change_a_bit(case, threads):
+    """Blocks and the order of their sums are fixed."""
+    numbers = np.array([number_of(case.problem, f) for f in all_candidates(case.problem)[:20]], np.int64)
+    w = np.linspace(-1.0, 1.0, len(numbers))
+    found = []
+    for n in (1, threads):
+        usual = crf._TOKENS_PER_BLOCK
+        crf._TOKENS_PER_BLOCK = 2
+        try:
+            surrogate = surrogate_of(StructBoostSurrogate, case.problem, AlignedNgramLoss(2), n)
+        finally:
+            crf._TOKENS_PER_BLOCK = usual
+        found.append(surrogate.value_and_gradient(surrogate.compile(numbers), w))
+    assert found[0][0] == found[1][0]
+    assert np.array_equal(found[0][1], found[1][1])
+
+
+@few
+@given(cases(max_length=4))
+def test_bad_losses_are_refused(case):
+    """Infinite, negative, or not 0 at the truth."""
+
+    def with_cost(value):
+        def automaton(y):
+            built = HammingLoss().automaton(y, case.n_labels)
+            cost = built.cost.copy()
+            cost[0, int(y[0]) if value == 0.5 else (int(y[0]) + 1) % case.n_labels] = value
+            return LossAutomaton(built.n_labels, built.state_ptr, built.next, cost, built.final)
+
+        return automaton
+
+    if case.n_labels > 1 and case.problem.n_tokens:
+        for value, words in ((np.inf, "infinite"), (-1.0, "negative"), (0.5, "must be 0")):
+            with pytest.raises(InputError, match=words):
+                join_automata(case.problem, with_cost(value))
+
+
+@pytest.mark.parametrize("kind", ["m3n", "structsvm"])
+@pytest.mark.parametrize("length", [1, 2, 40, 70])
+def test_best_sequences_of_long_sentences(kind, length):
+    """Any length, against the lattice of one sentence: numbers of label sequences do not fit into 64 bits."""
+    rng = np.random.default_rng(length)
+    text = intern_sentences([[str(rng.integers(5)) for _ in range(length)] for _ in range(3)])
+    y = rng.integers(4, size=text.n_tokens).astype(np.uint32)
+    families = [Family("word", (WORD,)), *transition_families(3)]
+    problem = build_problem(text, y, 4, families)
+    loss = AlignedNgramLoss(2)
+    surrogate = MaxSurrogate(problem, np.ones(len(problem.columns), bool), choose_max(problem, kind, loss))
+    numbers = np.array([number_of(problem, f) for f in all_candidates(problem) if rng.random() < 0.3], np.int64)
+    w = 0.3 * rng.normal(size=len(numbers))
+    active = surrogate.compile(numbers)
+    best = surrogate.find_best(active, w)
+    tables = build_tables(active, w, 4, 3)
+    scores = np.empty((len(active.row_ptr) - 1, 4))
+    chain.key_scores(
+        active.row_ptr, active.row_labels, active.row_features, active.row_values, w, 0, len(scores), scores
+    )
+    for i in range(3):
+        first, last = problem.sent_ptr[i], problem.sent_ptr[i + 1]
+        node = np.empty((last - first) * 4)
+        chain.node_scores(active.rows, scores, first, last, node)
+        arcs = lattice_arcs(node.reshape(-1, 4), int(first), 4, tables, _corrections(active, w))
+        truth = y[first:last].astype(np.int64)
+        lattice = DenseLattice(arcs, 4, 3)
+        expected = evaluate(kind, lattice, loss.automaton(truth, 4), truth)
+        assert best.values[i] == pytest.approx(expected.value, abs=1e-9)
+        labels = best.labels[first:last].astype(np.int64)
+        assert best.losses[i] == pytest.approx(loss(labels, truth))
+        slope = 1.0 if kind == "m3n" else best.losses[i]
+        worth = best.losses[i] + slope * (lattice.score(labels) - lattice.score(truth))
+        assert worth == pytest.approx(expected.value, abs=1e-9)
