@@ -19,6 +19,7 @@ from vcrf import VCRF, load
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template, intern_sentences, transition_families
+from vcrf.losses import HammingLoss
 from vcrf.solvers.result import IterationRecord, Status
 
 WORD = Family("word", (Template(((0, "word"),)),))
@@ -70,8 +71,9 @@ def counts_of_weights(model: Any, corpus: vcrf.Corpus) -> np.ndarray:
     return np.repeat(np.concatenate(rows), np.diff(model.ptr))
 
 
-def test_objective_is_that_of_the_model(corpus: vcrf.Corpus, fitted: VCRF) -> None:
+def test_objective_is_that_of_the_model(corpus: vcrf.Corpus) -> None:
     """Mean negative log-likelihood plus penalty, recomputed from the model's lattices, is `objective_`."""
+    fitted = VCRF(loss=None).fit(corpus.tokens, corpus.labels)
     number = {label: i for i, label in enumerate(fitted.classes_)}
     (scores,) = fitted._potentials(corpus.tokens)
     losses = [-scores.lattice(i).log_prob([number[b] for b in y]) for i, y in enumerate(corpus.labels)]
@@ -84,9 +86,9 @@ def test_objective_is_that_of_the_model(corpus: vcrf.Corpus, fitted: VCRF) -> No
 
 
 def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
-    """By default every family has the strength 0.045 / m, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
+    """By default every family has the strength 0.09 / m, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
     ((l1, l2),) = {(facts.l1, facts.l2) for facts in fitted.families_}
-    assert (l1 * len(corpus), l2 * len(corpus)) == pytest.approx((0.03, 0.015))
+    assert (l1 * len(corpus), l2 * len(corpus)) == pytest.approx((0.06, 0.03))
     sparse = VCRF(norm="l1").fit(X, Y)
     assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
 
@@ -614,9 +616,24 @@ def test_default_norm_is_elastic_unless_a_strength_is_given():
     """The objective tells which penalty was used."""
     X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
     plain = VCRF().fit(X, y)
-    form = {"l1_ratio": 2 / 3, "count_power": 0.35}
-    assert plain.objective_ == VCRF(norm="elastic", base_strength=0.045 / 2, **form).fit(X, y).objective_
-    assert plain.objective_ != VCRF(norm="elastic", base_strength=0.045 / 2).fit(X, y).objective_
+    loss = HammingLoss(normalised=False, cost=3.0)
+    form = {"norm": "elastic", "base_strength": 0.09 / 2, "l1_ratio": 2 / 3, "count_power": 0.35}
+    explicit = VCRF(loss=loss, temperature=1.6, **form).fit(X, y)
+    assert plain.objective_ == explicit.objective_
+    np.testing.assert_array_equal(plain.model_.weights, explicit.model_.weights)
+    assert plain.objective_ != VCRF(norm="elastic", base_strength=0.09 / 2).fit(X, y).objective_
+    assert plain.objective_ != VCRF(loss=None, **form).fit(X, y).objective_
     given = VCRF(base_strength=0.05).fit(X, y)
     assert given.objective_ == VCRF(norm="l1", base_strength=0.05).fit(X, y).objective_
     assert given.objective_ != plain.objective_
+
+
+def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) -> None:
+    """All weights are divided by it; the objective stays that of training."""
+    X, y = corpus.tokens[:30], corpus.labels[:30]
+    one, two = (VCRF(base_strength=0.01, temperature=t).fit(X, y) for t in (1.0, 2.0))
+    np.testing.assert_array_equal(one.model_.weights, 2.0 * two.model_.weights)
+    assert one.objective_ == two.objective_
+    assert one.predict(X) == two.predict(X)
+    with pytest.raises(InputError, match="temperature must be a positive number"):
+        VCRF(temperature=0.0).fit(X, y)

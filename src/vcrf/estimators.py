@@ -50,6 +50,7 @@ __all__ = ["VCRF", "SequenceEstimator"]
 
 # Presets have a family for each word and each length: beyond this only their number grows.
 _MAX_LIMIT = 100
+_AUTO_LOSS = "hamming:normalised=False,cost=3"
 
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -110,7 +111,7 @@ class VCRF(SequenceEstimator):
     complexity_strength : float, optional
         The paper's lambda. None means 0: every family is penalised alike.
     base_strength : float, optional
-        The paper's beta. None means, with m sentences, 0.5 / m for norm "l1" and 0.045 / m for the others.
+        The paper's beta. None means, with m sentences, 0.5 / m for norms "l1" and "group" and 0.09 / m for the others.
     norm : "l1", "l2", "elastic" or "group", optional
         With c_k the strength of a family: c_k |w|, c_k w^2 / 2,
         c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k times the Euclidean norm of the weights of each attribute of
@@ -122,9 +123,14 @@ class VCRF(SequenceEstimator):
         The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
         its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
         formula above, if one is.
-    loss : None, str or vcrf.losses.Loss
+    loss : "auto", None, str or vcrf.losses.Loss
         Task loss inside the surrogate: a name ("hamming", the share of wrong labels in the sentence, "edit", "ngram",
-        ...: see docs/losses.md) or a loss object. None is 0.
+        ...: see docs/losses.md) or a loss object. None is 0. "auto" is None if a strength or a norm is given, else
+        "hamming:normalised=False,cost=3": three times the number of wrong labels, which labels better.
+    temperature : float, optional
+        The weights of the model are divided by it after training. The best labels stay the same; probabilities
+        become less sure, as they have to after training with a loss. None means 1.6 for the loss that "auto" takes when
+        nothing is given, and 1 otherwise.
     candidates : "all" or "observed"
         Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
     complexities : "paper", "general", "massart", "rademacher" or mapping from family name to number
@@ -178,7 +184,7 @@ class VCRF(SequenceEstimator):
     """
 
     _kind = "crf"  # name of the surrogate
-    _default_strength = 0.045  # times 1 / m, with an l2 part
+    _default_strength = 0.09  # times 1 / m, with an l2 part
 
     def __init__(
         self,
@@ -192,7 +198,8 @@ class VCRF(SequenceEstimator):
         norm: str | None = None,
         l1_ratio: float | None = None,
         count_power: float | None = None,
-        loss: str | Loss | None = None,
+        loss: str | Loss | None = "auto",
+        temperature: float | None = None,
         candidates: str = "all",
         complexities: str | Mapping[str, float] = "paper",
         tol: float = 1e-3,
@@ -214,6 +221,7 @@ class VCRF(SequenceEstimator):
         self.l1_ratio = l1_ratio
         self.count_power = count_power
         self.loss = loss
+        self.temperature = temperature
         self.candidates = candidates
         self.complexities = complexities
         self.tol = tol
@@ -283,10 +291,12 @@ class VCRF(SequenceEstimator):
             A fitted copy of this estimator for each point. An interrupted point (Ctrl-C, or the callback) is the
             last one.
         """
-        data = self._read(X, y, sample_weight)
+        points = list(grid)
+        # The loss is that of an estimator with strengths.
+        data = clone(self).set_params(base_strength=0.0)._read(X, y, sample_weight)
         typical = float(np.mean(data.complexities))
         start: SolverResult | None = None
-        for complexity, base in sorted(grid, key=lambda point: strength_order(point, typical)):
+        for complexity, base in sorted(points, key=lambda point: strength_order(point, typical)):
             tagger: VCRF = clone(self).set_params(complexity_strength=complexity, base_strength=base)
             start = tagger._solve(data, start).result_
             yield tagger
@@ -323,7 +333,7 @@ class VCRF(SequenceEstimator):
             Number of parts of X, drawn by `random_state`; each is held out once.
         complexity_strengths, base_strengths : sequence of float, optional
             The grid is all their pairs but (0, 0). By default base strengths of 2, 1, 0.5, 0.25 and 0.1
-            occurrences for norm "l1" and of 0.45, 0.15, 0.045, 0.015 for the others (divided by m sentences), and
+            occurrences for norm "l1" and of 0.9, 0.3, 0.09, 0.03 for the others (divided by m sentences), and
             complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean complexity).
         settle : float, optional
             A point ends when 20 passes decrease its objective by less than this share; the rows of the table have
@@ -386,7 +396,7 @@ class VCRF(SequenceEstimator):
         penalty = self._penalty(data.complexities, problem.text.n_sentences).bind(problem)
         watch = None if development is None else DevelopmentWatch(development, penalty, patience)
         result = self._run(data, start, watch)
-        self.model_ = build_model(problem, penalty, result, data.classes, data.complexities)
+        self.model_ = build_model(problem, penalty, result, data.classes, data.complexities, self._temperature())
         self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
         warn_unless_converged(result, "max_passes")
@@ -484,13 +494,29 @@ class VCRF(SequenceEstimator):
             return explicit_families(text, tags)
         return default_families(**given) if self.families == "default" else paper_families(**given)
 
+    def _settled(self) -> dict[str, Any]:
+        """The form of the problem, whatever its strengths: with none given, what labels best in cross-validation."""
+        has_strength = self.complexity_strength is not None or self.base_strength is not None
+        defaults = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
+        if has_strength:
+            defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
+        form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
+        is_auto = isinstance(self.loss, str) and self.loss == "auto"
+        is_free = is_auto and not has_strength and self.norm is None
+        form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
+        form["temperature"] = (1.6 if is_free else 1.0) if self.temperature is None else self.temperature
+        return form
+
     def _form(self) -> dict[str, Any]:
-        """The form of the penalty, whatever its strengths: with none given, what labels best in cross-validation."""
-        is_free = self.complexity_strength is None and self.base_strength is None
-        form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
-        if not is_free:
-            form = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
-        return {name: default if getattr(self, name) is None else getattr(self, name) for name, default in form.items()}
+        """The form of the penalty."""
+        settled = self._settled()
+        return {name: settled[name] for name in ("norm", "l1_ratio", "count_power")}
+
+    def _temperature(self) -> float:
+        temperature = self._settled()["temperature"]
+        if not _is_strength(temperature) or temperature == 0.0:
+            raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
+        return float(temperature)
 
     def _penalty(self, complexities: Floats, n_sentences: int) -> FamilyPenalty:
         form = self._form()
@@ -512,7 +538,7 @@ class VCRF(SequenceEstimator):
         return choose(problem, self._kind, self._loss(classes))
 
     def _loss(self, classes: list[Label]) -> Loss | None:
-        loss = get_loss(self.loss)
+        loss = get_loss(self._settled()["loss"])
         return None if loss is None else loss.for_labels(classes)
 
 

@@ -264,6 +264,7 @@ def build_model(
     result: SolverResult,
     labels: Sequence[Label],
     complexities: Floats | None = None,
+    temperature: float = 1.0,
 ) -> Model:
     """Split the weights of merged columns among their attributes, and name those.
 
@@ -272,8 +273,10 @@ def build_model(
     problem, penalty, result : what was solved, and its solution
     labels : the labels by number
     complexities : (n_families,) r_k for the families' facts; by default the paper's
+    temperature : what all weights are divided by
     """
     entries = split_features(problem, penalty, result.features, result.weights)
+    entries = entries._replace(weights=entries.weights / temperature)
     sources = [_source_rows(problem, s, entries.of_source(s)) for s in range(len(problem.sources))]
     counts = np.concatenate([np.zeros(0, np.int64), *(rows.counts for rows in sources)])
     return Model(

@@ -58,7 +58,7 @@ def test_surrogates_and_losses_by_name(corpus: Corpus, tmp_path: Path, call: Cal
     data, path = tmp_path / "a.conllu", tmp_path / "m.vcrf"
     data.write_text(conllu(corpus[:12]))
     expected = {
-        "crf": ("VCRF", None),
+        "crf": ("VCRF", "auto"),
         "exponential": ("VExponential", "hamming"),
         "structsvm": ("StructSVM", "hamming"),
     }

@@ -89,7 +89,8 @@ def test_errors_of_folds_are_those_of_single_fits(train: vcrf.Corpus, norm: str)
 def test_estimator_is_trained_on_everything_to_its_tolerance(train: vcrf.Corpus, tuned: TuneResult) -> None:
     """As a fit at the best point would, though the points of the grid are only settled."""
     point = {"complexity_strength": tuned.best.complexity_strength, "base_strength": tuned.best.base_strength}
-    assert tuned.estimator.get_params() == VCRF(norm="l1", tol=1e-2, **point).get_params()
+    settled = {"norm": "l1", "loss": None, "temperature": 1.0}
+    assert tuned.estimator.get_params() == VCRF(tol=1e-2, **settled, **point).get_params()
     assert tuned.estimator.status_ is Status.CONVERGED
     expected = VCRF(norm="l1", tol=1e-2, **point).fit(train.tokens, train.labels)
     np.testing.assert_array_equal(tuned.estimator.result_.weights, expected.result_.weights)
@@ -158,7 +159,8 @@ def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus)
         train.tokens, train.labels, dev.tokens, dev.labels, settle=0.1, complexity_strengths=[0.0]
     )
     assert (found.estimator.norm, found.estimator.l1_ratio, found.estimator.count_power) == ("elastic", 2 / 3, 0.35)
-    assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.015, 0.045, 0.15, 0.45])
+    assert (found.estimator.loss, found.estimator.temperature) == ("hamming:normalised=False,cost=3", 1.6)
+    assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.03, 0.09, 0.3, 0.9])
 
 
 def test_sentences_of_weight_zero_are_left_out(train: vcrf.Corpus) -> None:

@@ -19,32 +19,43 @@ from vcrf.types import Floats, Ints
 class HammingLoss(Loss):
     """Share of wrong labels, or their number.
 
-        L(y, y_true) = sum_t [y_t != y_true_t]  (/ l)
+        L(y, y_true) = cost * sum_t [y_t != y_true_t]  (/ l)
 
     Parameters
     ----------
     normalised : bool
         Divide by the length l: the share of wrong labels, between 0 and 1.
+    cost : float
+        What a wrong label costs, positive.
     """
 
     normalised: bool = True
+    cost: float = 1.0
 
     is_symmetric = True
 
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cost < np.inf:
+            raise InputError(f"The cost of a wrong label must be positive and finite, got {self.cost!r}.")
+
+    def token_cost(self, length: int) -> float:
+        """What one wrong label costs in a sentence of this length."""
+        return self.cost * token_share(length, self.normalised)
+
     def _bound(self, length: int, n_labels: int) -> float:
-        """M: 1 if normalised, else the length."""
-        return float(n_labels > 1) * (1.0 if self.normalised and length else float(length))
+        """M: the cost if normalised, else times the length."""
+        return self.cost * float(n_labels > 1) * (1.0 if self.normalised and length else float(length))
 
     def token_costs(self, n_labels: int) -> Floats:
-        """1 for a wrong label."""
-        return 1.0 - np.eye(n_labels)
+        """The cost for a wrong label."""
+        return self.cost * (1.0 - np.eye(n_labels))
 
     def _value(self, y: Ints, y_true: Ints) -> float:
-        return float((y != y_true).sum() * token_share(len(y_true), self.normalised))
+        return float((y != y_true).sum() * self.token_cost(len(y_true)))
 
     def _automaton(self, y_true: Ints, n_labels: int) -> LossAutomaton:
         wrong = y_true[:, None] != np.arange(n_labels)
-        return additive(wrong * token_share(len(y_true), self.normalised))
+        return additive(wrong * self.token_cost(len(y_true)))
 
 
 @dataclass(frozen=True, eq=False)

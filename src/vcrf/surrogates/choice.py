@@ -77,10 +77,9 @@ def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
                 "structboost multiplies by the loss: without one there is nothing to minimise. Give a loss."
             )
         return SmoothChoice(kind, None, none)
-    if problem.is_partial and isinstance(loss, HammingLoss):
-        # A label that is allowed costs nothing: no automaton of one reference says so.
-        share = 1.0 / np.maximum(np.diff(problem.sent_ptr), 1) if loss.normalised else np.ones(len(none))
-        return SmoothChoice(kind, None, share)
+    if type(loss) is HammingLoss and kind != "structboost":
+        # No automata are needed, nor would they do where labels are open: a label that is allowed costs nothing.
+        return SmoothChoice(kind, None, np.array([loss.token_cost(int(n)) for n in np.diff(problem.sent_ptr)]))
     compiled = compile_loss(problem, loss)
     costs = compiled.hamming_costs(problem) if kind != "structboost" else None
     if costs is not None:

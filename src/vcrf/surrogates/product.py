@@ -150,7 +150,8 @@ class _LogMean(CrfSurrogate):
             terms = self._find_values(active, scores) + np.log(self.problem.weights)
         peak = max(float(terms.max(initial=-np.inf)), 0.0 if self.rest else -np.inf)
         total = self.rest * np.exp(-peak) + float(np.exp(terms - peak).sum())
-        self._log_mean = peak + float(np.log(total))
+        # Not negative, but for rounding.
+        self._log_mean = max(peak + float(np.log(total)), 0.0)
         self.weights = np.exp(terms - self._log_mean)
         return super()._chain(active, scores, keep_messages, clamp)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vcrf.heldout import DevelopmentSet
 
 # Strengths of the default grid, in occurrences: divided by the number of sentences m (and by the mean complexity).
-_SMOOTH = (0.45, 0.15, 0.045, 0.015)
+_SMOOTH = (0.9, 0.3, 0.09, 0.03)
 BASE_OCCURRENCES = {"l1": (2.0, 1.0, 0.5, 0.25, 0.1), "l2": _SMOOTH, "elastic": _SMOOTH}
 COMPLEXITY_OCCURRENCES = (0.0, 0.1, 0.3, 1.0)
 
@@ -75,9 +75,10 @@ def tune(
     from sklearn.base import clone
 
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
-    # The form of the penalty is settled before strengths are set, which would change its default.
-    form = estimator._form()
-    estimator = clone(estimator).set_params(**({"norm": "l1"} if form["norm"] == "l1" else form))
+    # The form of the problem is settled before strengths are set, which would change its default.
+    form = estimator._settled()
+    keep = ("norm", "loss", "temperature") if form["norm"] == "l1" else form
+    estimator = clone(estimator).set_params(**{name: form[name] for name in keep})
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
     grid = _grid(data, form["norm"], complexity_strengths, base_strengths)
     check_together(X_dev, y_dev)
