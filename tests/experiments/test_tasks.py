@@ -54,11 +54,14 @@ def test_a_task_is_a_path_of_the_estimator(noise: float, plan: Plan, dataset: Da
 
 def test_the_point_without_strengths_is_capped_and_uncertified(plan: Plan, dataset: Dataset) -> None:
     """(0, 0) has no certificate, and says so."""
-    task = replace(task_of(plan, 0.0), complexity_strength=0.0, base_strengths=(0.1, 0.0))
+    settings = Settings(max_passes=None, max_passes_at_zero=7)
+    task = replace(task_of(plan, 0.0), complexity_strength=0.0, base_strengths=(0.1, 0.0), settings=settings)
     first, last = run_task(task, dataset.blob).points
-    assert first.gap is not None
+    assert first.status == "CONVERGED"
+    assert first.n_passes > 10
     assert (last.gap, last.status) == (None, "UNCERTIFIED")
-    assert last.n_passes <= 22
+    assert 7 <= last.n_passes <= 9
+    assert Settings(max_passes=5).limit(0.0, 0.0) == 5
 
 
 def test_results_do_not_depend_on_the_tasks_before(plan: Plan, dataset: Dataset) -> None:
@@ -85,7 +88,7 @@ def test_the_key_tells_everything_that_matters(plan: Plan) -> None:
         {"noise": 0.1}, {"version": "9"}, {"method": Method.of("paper", words=2)},
         {"method": Method.of("paper", "M3N", **dict(task.method.parameters))},
         {"settings": Settings(seed=1)}, {"settings": Settings(tol=0.1)}, {"settings": Settings(max_passes=None)},
-        {"settings": Settings(noise_min_count=7)},
+        {"settings": Settings(noise_min_count=7)}, {"settings": Settings(max_passes_at_zero=7)},
     ]  # fmt: skip
     keys = {replace(task, **change).key for change in changes}  # type: ignore[arg-type]
     assert len(keys | {task.key}) == len(changes) + 1

@@ -218,7 +218,7 @@ def _certificates(results: Results) -> Section:
     limit = "no limit on passes" if settings.max_passes is None else f"at most {settings.max_passes} passes a point"
     text = (
         f"A point ends when its certified relative gap is below {settings.tol:g}; {limit}, from the point before. At "
-        "(0, 0) there is no certificate and in general no minimum."
+        f"(0, 0) there is no certificate and in general no minimum: at most {settings.max_passes_at_zero} passes there."
     )
     headings = ["data", "method", "noise", "points", "certified", "limit on passes", "uncertified", "other"]
     return Section("Certificates", [text, Table(headings, rows, n_left=2)])

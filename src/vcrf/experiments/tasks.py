@@ -42,12 +42,20 @@ class Settings:
     noise_min_count : occurrences of a word whose labels may be flipped
     tol : certified relative gap at which a point ends
     max_passes : limit on passes over the data for a point; None for none
+    max_passes_at_zero : the same where both strengths are 0: there is in general no minimum to come closer to
     """
 
     seed: int = 0
     noise_min_count: int = 5
     tol: float = 1e-3
     max_passes: int | None = 50
+    max_passes_at_zero: int = 20
+
+    def limit(self, complexity_strength: float, base_strength: float) -> int | None:
+        """Passes over the data for a point."""
+        if complexity_strength > 0.0 or base_strength > 0.0:
+            return self.max_passes
+        return min(self.max_passes or self.max_passes_at_zero, self.max_passes_at_zero)
 
 
 @dataclass(frozen=True)
@@ -176,7 +184,8 @@ def run_task(task: Task, blob: bytes) -> PathResult:
     points = []
     start: SolverResult | None = None
     for base in sorted(task.base_strengths, reverse=True):
-        tagger = task.method.build(task.complexity_strength, base, task.settings.tol, task.settings.max_passes)
+        limit = task.settings.limit(task.complexity_strength, base)
+        tagger = task.method.build(task.complexity_strength, base, task.settings.tol, limit)
         start = tagger._run(data, start, None)
         if start.status is Status.INTERRUPTED:  # the solver answers Ctrl-C with its best weights: no result
             raise KeyboardInterrupt

@@ -90,23 +90,16 @@ class BoundPenalty:
         self.penalty = penalty
         self.problem = problem
         self.is_smooth_part = bool(np.any(penalty.l2 > 0.0))
-        members, ptr = [], [0]
-        for sources in problem.columns.class_sources:
-            for k in range(problem.order + 1):
-                found = [int(problem.family_of[s, k]) for s in sources if k and problem.family_of[s, k] >= 0]
-                members += sorted(found, key=lambda f: (penalty.l1[f], f))
-                ptr.append(len(members))
+        members, ptr = _members_of_classes(problem, penalty.l1)
         scales = self._sort_columns()
         # The members of each class, once for every sort of it.
         width = problem.order + 1
         groups = (self._class_of_sort[:, None] * width + np.arange(width)).reshape(-1)
-        self.ptr, of_class, _ = take_rows(
-            np.array(ptr, np.int64), np.arange(len(members), dtype=np.uint32), np.zeros(0), groups
-        )
-        self.member_families = np.array(members, np.int64)[of_class] if members else np.zeros(0, np.int64)
+        self.ptr, of_class, _ = take_rows(ptr, np.arange(len(members), dtype=np.uint32), np.zeros(0), groups)
+        self.member_families = members[of_class]
         scale = np.repeat(np.repeat(scales, width), np.diff(self.ptr))
-        self.member_l1 = penalty.l1[self.member_families] if members else np.zeros(0)
-        self.member_l2 = penalty.l2[self.member_families] * scale if members else np.zeros(0)
+        self.member_l1 = penalty.l1[self.member_families]
+        self.member_l2 = penalty.l2[self.member_families] * scale
 
     def _sort_columns(self) -> Floats:
         """Number the sorts of columns; returns the factor of the l2 strengths of each."""
@@ -184,3 +177,18 @@ class BoundPenalty:
             sources,
             key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]),
         )
+
+
+def _members_of_classes(problem: Problem, l1: Floats) -> tuple[Ints, Ints]:
+    """Families of each class of columns and pattern length, the cheapest first: (families, ptr of the groups)."""
+    width = problem.order + 1
+    lists = problem.columns.class_sources
+    sources = np.array([s for listed in lists for s in listed], np.int64)
+    classes = np.repeat(np.arange(len(lists)), [len(listed) for listed in lists])
+    families = problem.family_of[sources]  # (n, width); no family has patterns of length 0
+    groups = classes[:, None] * width + np.arange(width)
+    is_member = (families >= 0) & (np.arange(width) > 0)
+    families, groups = families[is_member], groups[is_member]
+    order = np.lexsort((families, l1[families], groups))
+    counts = np.bincount(groups, minlength=len(lists) * width)
+    return families[order], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
