@@ -139,7 +139,9 @@ def print_table(results: dict[int, dict[str, np.ndarray]], delta: float) -> None
 
 
 def slope(xs: list[float], ys: list[float]) -> float:
-    """Slope of log y against log x."""
+    """Slope of log y against log x; not a number for a single point."""
+    if len(xs) < 2:
+        return math.nan
     return float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
 
 

@@ -102,7 +102,7 @@ def complexities(choice: str, train: Corpus, families: list[Family]) -> dict[str
 def cross_validate(data: Path, preset: str, folds: int, total: float, base_share: float, seed: int) -> None:
     corpus = read_corpus(data / "tamil.conllu.gz", tag="upos", split="train")
     fold_of = np.random.default_rng(seed).permutation(len(corpus)) % folds
-    presets = {"default": default_families(), "paper words=2 tags=3 affix=3": paper_families(2, 3, 3)}
+    presets = {"default": default_families(), "paper words=2 tags=2 affix=3": paper_families(2, 2, 3)}
     for name, families in ((name, families) for name, families in presets.items() if name.startswith(preset)):
         labelled: dict[str, list[list[str]]] = {}
         active: dict[str, list[int]] = {}
