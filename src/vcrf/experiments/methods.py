@@ -78,7 +78,7 @@ def known_methods(words: int, tags: int, affix: int) -> dict[str, Method]:
     """Methods by name. Limits are those of the paper's families."""
     from vcrf.estimators import VCRF
 
-    out_of_the_box = VCRF()._form()  # the penalty that `VCRF()` has
+    out_of_the_box = VCRF()._settled()  # what `VCRF()` solves
     paper: dict[str, Any] = {"families": "paper", "words": words, "tags": tags, "affix": affix, "norm": "l1"}
     methods = [
         Method.of("paper", **paper),
