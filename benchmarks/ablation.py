@@ -32,6 +32,7 @@ SETS = {
     "hindi": (1500, 1),
 }
 FOLDS = 5
+LOSS = "hamming:normalised=False,cost=3"  # what VCRF() takes
 
 
 class Split(NamedTuple):
@@ -70,13 +71,16 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no neighbours at all": {"words": 0},
     "tags = 1": {"tags": 1},
     "tags = 3": {"tags": 3},
-    "L1, 0.5 / m": {"norm": "l1"},
-    "L1, 0.1 / m": {"norm": "l1", "base": 0.1},
-    "L2": {"norm": "l2"},
+    "no loss": {"loss": None},
+    "L2": {"norm": "l2", "loss": LOSS},
     "elastic without counts": {"count_power": 0.0},
     "counts to the power 0.5": {"count_power": 0.5},
-    "paper's complexities added": {"complexity": 0.045, "base": 0.045},
-    "paper's complexities alone": {"complexity": 0.045, "base": 0.0},
+    "group norm": {"norm": "group", "loss": LOSS},
+    "L1, no loss, 0.5 / m": {"norm": "l1"},
+    "L1, 1 / m": {"norm": "l1", "base": 1.0},
+    "paper's complexities added": {"complexity": 0.09, "base": 0.09},
+    "paper's complexities alone": {"complexity": 0.09, "base": 0.0},
+    "estimated complexities alone": {"complexity": 0.09, "base": 0.0, "complexities": "rademacher"},
 }
 
 
@@ -102,9 +106,10 @@ def estimator(variant: dict[str, Any], split: Split) -> VCRF:
         return VCRF(**options)
     m = len(split.X)
     if complexity is not None:
-        facts = VCRF(max_passes=1).fit(split.X, split.y).families_
+        choice = options.get("complexities", "paper")
+        facts = VCRF(max_passes=1, complexities=choice).fit(split.X, split.y).families_
         complexity = complexity / m / float(np.mean([family.complexity for family in facts]))
-    form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35} | options
+    form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35, "loss": LOSS} | options
     return VCRF(**form, base_strength=base / m, complexity_strength=complexity)
 
 
