@@ -290,12 +290,24 @@ def test_unknown_candidates_are_an_error(candidates):
         build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, families, candidates=candidates)
 
 
-def test_too_many_arcs_are_refused_before_anything_is_read():
-    """1000 labels at order 3 need 10**9 arcs; the message names the knob."""
-    message = r"length 3 over 1000 labels need a table of 1,000,000,000 arcs; the budget is [\d,]+\. Lower `tags`"
+def test_too_many_patterns_are_refused_before_anything_is_read():
+    """2000 labels at order 3 have 8 * 10**9 patterns, more than 32 bits count; the message names the knob."""
+    message = r"8,000,000,000 tag patterns of length 3 over 2000 labels; the budget is 4,294,967,296\. Lower `tags`"
     with pytest.raises(BudgetError, match=message):
-        build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 1000, default_families(tags=3))
-    build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 1000, default_families(tags=2))
+        build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2000, default_families(tags=3))
+    build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2000, default_families(tags=2))
+
+
+@pytest.mark.parametrize(("n_labels", "order"), [(50, 5), (84, 5), (256, 4), (1000, 3)])
+def test_features_of_many_labels_have_numbers(n_labels, order):
+    """The largest code of the longest pattern, in a high column, comes back from its number."""
+    problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), n_labels, default_families(tags=order))
+    column, code = np.array([0, 2_000_000], np.uint32), np.full(2, n_labels**order - 1, np.uint32)
+    numbers = problem.join_features(column, order, code)
+    found = problem.split_features(numbers)
+    assert found[0].tolist() == [0, 2_000_000]
+    assert found[1].tolist() == [order, order]
+    assert found[2].tolist() == code.tolist()
 
 
 def test_default_weights_are_the_mean_over_sentences():

@@ -154,6 +154,9 @@ class VCRF(SequenceEstimator):
     constraints : optional
         Used at every prediction, not in training: "BIO", "BILOU", ..., a list of forbidden pairs
         (label, next label), or `vcrf.decoding.Constraints`. Methods that predict can override it.
+    inference : "auto", "dense" or "patterns"
+        How training sums over label sequences: over all histories of tags - 1 labels, on the automaton of the tag
+        patterns in use, or on the one that costs less. The result is the same.
 
     Attributes
     ----------
@@ -210,6 +213,7 @@ class VCRF(SequenceEstimator):
         callback: Callback | None = None,
         random_state: int | None = None,
         constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
+        inference: str = "auto",
     ) -> None:
         self.families = families
         self.words = words
@@ -232,6 +236,7 @@ class VCRF(SequenceEstimator):
         self.callback = callback
         self.random_state = random_state
         self.constraints = constraints
+        self.inference = inference
 
     def fit(
         self,
@@ -414,7 +419,7 @@ class VCRF(SequenceEstimator):
             )  # fmt: skip
         return solve(
             problem, self._penalty(data.complexities, problem.text.n_sentences), surrogate=data.surrogate, start=start,
-            watch=watch, **self._running(),
+            watch=watch, lattice=self.inference, **self._running(),
         )  # fmt: skip
 
     def _running(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source, paper_complexities
 from vcrf.families.templates import BIAS, Template
 from vcrf.families.text import Text, intern_sentences
-from vcrf.lattice import DenseLattice
+from vcrf.lattice import DenseLattice, PatternLattice
 from vcrf.penalties.separable import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult
@@ -132,7 +132,7 @@ class Model:
         """What scores tokenised sentences quickly; None if the model reads more than templates."""
         if not all(type(source) is Template for source in self.sources):
             return None
-        return WordScorer(self, self._patterns.is_plain, self._patterns.tables)
+        return WordScorer(self, self._patterns.is_plain, self._patterns.tables, self._patterns.automaton)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without what is derived from them."""
@@ -146,7 +146,7 @@ class Model:
         """Best labels of each sentence, as label numbers."""
         return self.potentials(text).decode()
 
-    def lattice(self, text: Text, i: int) -> DenseLattice:
+    def lattice(self, text: Text, i: int) -> DenseLattice | PatternLattice:
         """All label sequences of sentence i; for many sentences ask `potentials` once."""
         return self.potentials(text).lattice(i)
 

@@ -7,10 +7,10 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.families.explicit import NamedFeature
 from vcrf.model import Model
-from vcrf.problem import MAX_ARCS
+from vcrf.problem import MAX_PATTERNS
 from vcrf.types import Ints, UInts64
 
-# With one label any order fits the budget of arcs; no sentence needs more than this.
+# With one label any order fits the budget; no sentence needs more than this.
 _MAX_ORDER = 1000
 
 
@@ -46,9 +46,9 @@ def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
 def _check_family_table(model: Model) -> None:
     table, n = model.family_of, len(model.families)
     order = table.shape[1] - 1
-    if not 0 <= order <= _MAX_ORDER or model.n_labels**order > MAX_ARCS:
+    if not 0 <= order <= _MAX_ORDER or model.n_labels**order > MAX_PATTERNS:
         raise InputError(
-            f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_ARCS:,} arcs"
+            f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_PATTERNS:,}"
         )
     if np.any(table < -1) or np.any(table >= n):
         raise InputError(f"family_of must hold numbers of the {n} families, or -1")

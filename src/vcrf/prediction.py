@@ -25,7 +25,7 @@ from vcrf.inputs import (
     listed_labels,
     read_text,
 )
-from vcrf.lattice import DenseLattice
+from vcrf.lattice import DenseLattice, PatternLattice
 from vcrf.model import Label, Model
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class Tagger:
             found.extend([next(values) for _ in sentence_spans] for sentence_spans in block)
         return found
 
-    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> DenseLattice:
+    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> DenseLattice | PatternLattice:
         """All label sequences of one sentence, with their scores."""
         (scores,) = self._potentials([sentence], constraints)
         return scores.lattice(0)

@@ -22,6 +22,8 @@ from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
 MAX_ARCS = 50_000_000
+# Codes of tag patterns are 32 bits.
+MAX_PATTERNS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -243,10 +245,10 @@ def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple
 
 
 def _check_order(n_labels: int, order: int) -> None:
-    if n_labels**order > MAX_ARCS:
+    if n_labels**order > MAX_PATTERNS:
         raise BudgetError(
-            f"Tag patterns of length {order} over {n_labels} labels need a table of {n_labels**order:,} arcs; "
-            f"the budget is {MAX_ARCS:,}. Lower `tags` (now {order}) or use fewer labels."
+            f"There are {n_labels**order:,} tag patterns of length {order} over {n_labels} labels; the budget is "
+            f"{MAX_PATTERNS:,}. Lower `tags` (now {order}) or use fewer labels."
         )
 
 

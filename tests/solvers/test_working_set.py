@@ -599,9 +599,10 @@ def twice(case):
 @few
 @given(training())
 def test_every_sentence_twice_changes_nothing(found):
-    """The value is a mean: with all sentences doubled the optimum stays."""
+    """The value is a mean: with all sentences doubled the optimum stays, unless counts matter."""
     case, penalty = found
     assume(type(case.text) is Text)
+    penalty = replace(penalty, count_power=0.0)
     assert fit(twice(case), penalty).objective == pytest.approx(fit(case, penalty).objective, rel=1e-8, abs=1e-9)
 
 

@@ -7,58 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracles
-from enumeration import Enumeration, all_candidates, feature_of
-from small_problems import active_sets, cases
+from enumeration import all_candidates, feature_of
+from partial_labels import PartialEnumeration, partial_cases
+from small_problems import active_sets
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
 
 few = settings(max_examples=40)
-
-
-class PartialEnumeration(Enumeration):
-    """The objective where `problem.allowed` says which labels each token may have."""
-
-    def __init__(self, problem, features, costs=None):
-        super().__init__(problem, features, costs)
-        self.is_allowed = []
-        for i, n in enumerate(self.lengths):
-            sequences = oracles.all_sequences(n, problem.n_labels)
-            rows = problem.allowed[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
-            right = rows[np.arange(n), sequences] == 1
-            self.is_allowed.append(right.all(axis=1))
-            self.losses[i] = self.costs[i] * (~right).sum(axis=1)
-
-    def clamped(self, i, w):
-        """Scores of the allowed sequences without the loss, minus infinity for the others."""
-        return np.where(self.is_allowed[i], self.scores(i, w) - self.losses[i], -np.inf)
-
-    def value(self, w):
-        """Return the weighted sum of log sum exp over all less log sum exp over the allowed."""
-        return super().value(w) - sum(p * oracles.log_partition(self.clamped(i, w)) for i, p in enumerate(self.weights))
-
-    def gradient(self, w):
-        """Return the weighted sum of E[counts] - E[counts | allowed]."""
-        out = np.zeros(len(self.features))
-        for i, p in enumerate(self.weights):
-            allowed = oracles.probabilities(self.clamped(i, w))
-            out += p * (self.probabilities(i, w) - allowed) @ self.counts[i]
-        return out
-
-
-@st.composite
-def partial_cases(draw, **options):
-    """Cases in which some tokens have several labels or any."""
-    case = draw(cases(candidates="all", **options))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    allowed = (rng.random((len(case.y), case.n_labels)) < draw(st.sampled_from([0.0, 0.3, 1.0]))).astype(np.uint8)
-    # Whole sentences stay known, so that both kinds are there.
-    known = np.repeat(rng.random(case.text.n_sentences) < 0.4, np.diff(case.problem.sent_ptr))
-    allowed[known] = 0
-    allowed[np.arange(len(case.y)), case.y] = 1
-    return case.rebuilt(allowed=allowed)
 
 
 def rows_of(case):

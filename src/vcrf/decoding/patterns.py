@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf.decoding.arcs import PatternPotentials, TagPatterns, choose_patterns
 from vcrf.decoding.potentials import Potentials
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -60,7 +61,10 @@ class PatternWeights:
             decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
             if len(longer.weights):
                 found.append(_local_patterns(longer, positions, rows, values))
-        return Potentials(sent_ptr, node, self.tables, _by_token(found, n_tokens), self.order)
+        local = _by_token(found, n_tokens)
+        if self.automaton is None:
+            return Potentials(sent_ptr, node, self.tables, local, self.order)
+        return PatternPotentials(sent_ptr, node, self.tables, local, self.order, None, self.automaton)
 
     @cached_property
     def _single(self) -> _Rows:
@@ -71,10 +75,17 @@ class PatternWeights:
         return self._rows((self.lengths > 1) & ~self.is_plain)
 
     @cached_property
+    def automaton(self) -> TagPatterns | None:
+        """The tag patterns as an automaton, if that is the faster way to tag."""
+        return choose_patterns(self.n_labels, self.lengths, self.codes, self.weights, self.is_plain)
+
+    @cached_property
     def tables(self) -> dict[int, Floats]:
-        """Scores of plain tag patterns of each length, see `Potentials`."""
+        """Scores of plain tag patterns of each length, see `Potentials`; of pairs only where there is an automaton."""
         tables = {}
         for k in np.unique(self.lengths[self.is_plain]).tolist():
+            if k > 2 and self.automaton is not None:
+                continue
             which = self.is_plain & (self.lengths == k)
             tables[k] = np.zeros(self.n_labels**k)
             tables[k][self.codes[which]] = self.weights[which]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcrf.errors import BudgetError
-from vcrf.lattice import DenseLattice
+from vcrf.lattice import DenseLattice, PatternLattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Potentials:
             decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
         return flat
 
-    def lattice(self, i: int) -> DenseLattice:
+    def lattice(self, i: int) -> DenseLattice | PatternLattice:
         """All label sequences of sentence i.
 
         Raises
@@ -101,12 +101,8 @@ class Potentials:
 
     def take(self, sentences: Ints) -> Potentials:
         """The potentials of some sentences, in any order and as often as asked for."""
-        from vcrf.kernels.decode import PatternScores
-
-        ptr, tokens = _rows(self.sent_ptr, sentences)
-        local_ptr, entries = _rows(self.local.ptr, tokens)
-        local = PatternScores(local_ptr, self.local.size[entries], self.local.code[entries], self.local.score[entries])
-        return Potentials(ptr, self.node[tokens], self.tables, local, self.order)
+        ptr, node, local = take_tokens(self, sentences)
+        return Potentials(ptr, node, self.tables, local, self.order)
 
     # ---- internal ----
 
@@ -154,6 +150,16 @@ def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> ArcTable
     offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
     full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
     return ArcTables(offsets, np.concatenate(depths), full)
+
+
+def take_tokens(scores: Potentials, sentences: Ints) -> tuple[Ints, Floats, PatternScores]:
+    """Pointers, node scores and local patterns of the chosen sentences."""
+    from vcrf.kernels.decode import PatternScores
+
+    ptr, tokens = _rows(scores.sent_ptr, sentences)
+    local_ptr, entries = _rows(scores.local.ptr, tokens)
+    size, code, score = scores.local.size[entries], scores.local.code[entries], scores.local.score[entries]
+    return ptr, scores.node[tokens], PatternScores(local_ptr, size, code, score)
 
 
 def _rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:

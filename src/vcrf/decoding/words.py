@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vcrf.decoding.arcs import PatternPotentials, TagPatterns
 from vcrf.decoding.potentials import Potentials, sum_tables
 from vcrf.families.templates import Template
 from vcrf.families.text import Text, intern_sentences, sentence_ptr
@@ -41,12 +42,16 @@ class WordScorer:
     is_plain : (n_entries,) bool
         The entries of the model that are in `tables`.
     tables : scores of plain tag patterns, see `Potentials`
+    patterns : the tag patterns as an automaton, if that is the faster way
     """
 
-    def __init__(self, model: Model, is_plain: Bools, tables: dict[int, Floats]) -> None:
+    def __init__(
+        self, model: Model, is_plain: Bools, tables: dict[int, Floats], patterns: TagPatterns | None = None
+    ) -> None:
         self._rules = _Rules(model, is_plain)
         self._tables, self._order = tables, model.order
-        self._arcs = sum_tables(tables, model.n_labels, model.order)
+        self._patterns = patterns
+        self._arcs = sum_tables(tables, model.n_labels, model.order) if patterns is None else None
         self._known = _KnownWords(self._rules)
         self._lock = Lock()
 
@@ -74,7 +79,9 @@ class WordScorer:
         local = words.score_tokens(
             sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
         )
-        return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
+        if self._patterns is None:
+            return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
+        return PatternPotentials(sent_ptr, node, self._tables, local, self._order, None, self._patterns)
 
     def _types_of(self, sentences: Sentences, n_tokens: int) -> tuple[_KnownWords, UInts32]:
         known = self._known

@@ -226,7 +226,7 @@ class _Run:
 
     def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
-        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads)
+        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads, "dense")
         surrogate.value_and_gradient(surrogate.compile(start.features), start.weights)
         surrogate.workers.close()
         self.surrogate.n_passes += 1
@@ -257,7 +257,9 @@ class _Run:
             self.best = point
         if self.choice.kind != "m3n":
             return
-        smooth = self.choice.smooth.scaled(1.0 / temperature).build(self.problem, self.surrogate.keep, self.threads)
+        smooth = self.choice.smooth.scaled(1.0 / temperature).build(
+            self.problem, self.surrogate.keep, self.threads, "dense"
+        )
         _, scan = smooth.scan(smooth.compile(result.features), result.weights, self.limits)
         smooth.workers.close()
         mean = temperature * float(self.problem.weights @ smooth.mean_losses())

@@ -85,7 +85,7 @@ class _Run:
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
-        self.surrogate = choice.build(problem, keep, threads)
+        self.surrogate = choice.build(problem, keep, threads, "dense")
         self.surrogate.column_mass = np.full(len(mass), np.inf)
         self.lower_bound, self.excess = 0.0, np.inf
         self.history: list[IterationRecord] = []

@@ -53,6 +53,7 @@ def solve(
     screen: bool = True,
     settle: float | None = None,
     watch: Watch | None = None,
+    lattice: str = "auto",
     surrogate: SmoothChoice | None = None,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
@@ -72,6 +73,7 @@ def solve(
     settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100)
     watch : see `Watch`; its preferred weights are certified and returned
+    lattice : "dense", "patterns" or "auto", see `make_surrogate`
     surrogate : which one, and its loss (None: crf with `costs`)
     """
     from threadpoolctl import threadpool_limits
@@ -80,7 +82,7 @@ def solve(
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
         choice = surrogate or SmoothChoice("crf", None, np.zeros(problem.text.n_sentences) if costs is None else costs)
-        run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle)
+        run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
         run.watch = watch
         return run.run(start)
 
@@ -148,6 +150,7 @@ class _Run:
         callback: Callback | None,
         screen: bool,
         settle: float,
+        lattice: str,
     ) -> None:
         self.problem, self.penalty, self.tol, self.callback, self.settle = (
             problem,
@@ -164,7 +167,7 @@ class _Run:
         self.max_passes = no_limit if max_passes is None else max_passes
         mass = choice.column_mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
-        self.surrogate = choice.build(problem, keep, threads)
+        self.surrogate = choice.build(problem, keep, threads, lattice)
         self.memory = LbfgsMemory(_MEMORY)
         self.on_face = False
         self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
@@ -216,6 +219,7 @@ class _Run:
                     raise _Interrupted(Status.STALLED)
                 n_steps = min(int(1.3 * n_steps), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
+            self.surrogate.scan_all()
             status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self._gap(state) <= self.tol * state.objective:
@@ -233,6 +237,7 @@ class _Run:
         """The weights that the watch prefers, certified like any others."""
         if self.watch is None or self.watch.preferred is None:
             return state, status
+        self.surrogate.scan_all()
         state, _ = self._certify(self._compile(*self.watch.preferred))
         if self._gap(state) <= self.tol * state.objective:
             return state, Status.CONVERGED
@@ -321,8 +326,9 @@ class _Run:
         """Value, gradient and lower bound from a scan of all candidates."""
         value, scan = self.surrogate.scan(state.active, state.w, self.limits)
         g_value = self.surrogate.gradient_of_last_pass(state.active)
-        found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
-        self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
+        if scan.is_complete:
+            found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
+            self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         extra, g_extra = self.penalty.smooth(state.groups, state.w)
         state = _State(
             state.active,
@@ -334,7 +340,7 @@ class _Run:
             g_value,
             g_value + g_extra,
         )
-        self.violation = self._kkt_violation(state, scan)
+        self.violation = self._kkt_violation(state, scan) if scan.is_complete else np.inf
         self._best = state
         self._scale_steps(state)
         return state, scan
@@ -369,6 +375,10 @@ class _Run:
         is_new = ~np.isin(scan.features, state.active.features, assume_unique=True)
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
         column, length, _ = self.problem.split_features(features)
+        # One label more at a time: with shorter patterns in place, most of the longer ones are no violators any more.
+        reach = max(state.active.order + 1, 2, int(length.min(initial=2)))
+        near = np.flatnonzero(length <= reach)
+        features, size, column, length = features[near], size[near], column[near], length[near]
         costly = np.flatnonzero((length > 1) & (column != self.problem.bias_column))
         ratio = size[costly] / np.maximum(self.penalty.thresholds(features[costly]), 1e-300)
         by_ratio = costly[np.argsort(-ratio, kind="stable")]

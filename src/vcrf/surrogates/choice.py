@@ -11,6 +11,7 @@ from vcrf.losses import HammingLoss, Loss
 from vcrf.problem import Problem
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss
 from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.patterns import check_dense, make_surrogate
 from vcrf.surrogates.product import (
     ExponentialProductSurrogate,
     ExponentialSurrogate,
@@ -47,11 +48,21 @@ class SmoothChoice:
             loss = replace(loss, cost=cost, final=final, init=init, largest=largest)
         return replace(self, loss=loss, costs=factor * self.costs)
 
-    def build(self, problem: Problem, keep: Bools, threads: int) -> CrfSurrogate:
+    def build(self, problem: Problem, keep: Bools, threads: int, lattice: str = "auto") -> CrfSurrogate:
+        """The surrogate, on the lattice asked for (see `make_surrogate`); all but crf without automata are dense."""
         surrogate: CrfSurrogate
+        if self.loss is None and self.kind == "crf":
+            surrogate = make_surrogate(problem, keep, self.costs, threads, lattice)
+            surrogate.has_hessian = surrogate.has_hessian and self.has_hessian
+            return surrogate
+        check_dense(problem.n_labels, problem.order)
+        if lattice == "patterns":
+            raise InputError(
+                "inference='patterns' serves the crf surrogate, without a loss or with the Hamming loss. Use "
+                "inference='auto'."
+            )
         if self.loss is None:
-            plain = CrfSurrogate if self.kind == "crf" else ExponentialSurrogate
-            surrogate = plain(problem, keep, self.costs, threads)
+            surrogate = ExponentialSurrogate(problem, keep, self.costs, threads)
         else:
             product = {
                 "crf": ProductSurrogate,

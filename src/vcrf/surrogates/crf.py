@@ -26,10 +26,14 @@ _MAX_BLOCKS = 64
 
 
 class Scan(NamedTuple):
-    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients."""
+    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients.
+
+    A scan that is not complete has left out longer patterns: it finds violators, and certifies nothing.
+    """
 
     features: Ints
     gradients: Floats
+    is_complete: bool = True
 
 
 class _Found(NamedTuple):
@@ -102,17 +106,9 @@ class CrfSurrogate:
 
         Where labels are not known, what a second pass over the allowed labels finds stands for the truth.
         """
-        from vcrf.kernels import chain
-
         self.n_passes += 1
         problem, n_labels = self.problem, self.problem.n_labels
-        scores = np.empty((len(active.row_ptr) - 1, n_labels))
-        self.workers.run(
-            lambda a, b: chain.key_scores(
-                active.row_ptr, active.row_labels, active.row_features, active.row_values, w, a, b, scores
-            ),
-            active.row_bounds,
-        )
+        scores = self._key_scores(active, w)
         self._tables, self._corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
         found = self._chain(active, scores, keep_messages, clamp=False)
         self._values, self._residuals, self._cor_residuals = found.values, found.residuals, found.cor_residuals
@@ -124,6 +120,19 @@ class CrfSurrogate:
             self._residuals = found.residuals - truth.residuals
             self._cor_residuals = found.cor_residuals - truth.cor_residuals
             self._counts, self._clamped = found.counts - truth.counts, truth.messages
+
+    def _key_scores(self, active: ActiveSet, w: Floats) -> Floats:
+        """Scores of single labels by key, (n_rows, n_labels)."""
+        from vcrf.kernels import chain
+
+        scores = np.empty((len(active.row_ptr) - 1, self.problem.n_labels))
+        self.workers.run(
+            lambda a, b: chain.key_scores(
+                active.row_ptr, active.row_labels, active.row_features, active.row_values, w, a, b, scores
+            ),
+            active.row_bounds,
+        )
+        return scores
 
     def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:
         """One forward-backward; clamped, over the allowed labels of the sentences whose labels are not all known."""
@@ -312,8 +321,7 @@ class CrfSurrogate:
                 part.bounds,
             )  # fmt: skip
         if len(active.table_features):
-            folded = fold(self._counts, self.problem.n_labels, self._tables)
-            g[active.table_features] = folded[self._tables.offsets[active.table_sizes] + active.table_codes]
+            g[active.table_features] = self._table_gradient(active)
         if len(active.cor_features):
             residuals = self._cor_residuals
             if len(active.cor_values):
@@ -322,6 +330,11 @@ class CrfSurrogate:
             gradient.sum_entries(active.cor_feature_ptr, active.cor_entries, residuals, out)
             g[active.cor_features] = out
         return g
+
+    def _table_gradient(self, active: ActiveSet) -> Floats:
+        """Gradient of the plain tag patterns at the last pass."""
+        folded = fold(self._counts, self.problem.n_labels, self._tables)
+        return np.asarray(folded[self._tables.offsets[active.table_sizes] + active.table_codes])
 
     # ----- scan
 
@@ -339,6 +352,9 @@ class CrfSurrogate:
         gradients = np.concatenate([np.zeros(0), *(g for _, g in found)])
         by_number = np.argsort(features, kind="stable")
         return self._value(), Scan(features[by_number], gradients[by_number])
+
+    def scan_all(self) -> None:
+        """From now on every scan is complete; here all are."""
 
     def _scan_length(self, k: int, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
         if len(columns) == 0:

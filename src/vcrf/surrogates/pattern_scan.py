@@ -1,0 +1,371 @@
+"""The scan of all candidates on a pattern automaton, length by length; see `kernels.pattern_scan`.
+
+The gradient of (column a, pattern z) is E(a, z) - emp(a, z), expected and true counts. Both are not negative and do not
+grow when z gets longer on either side, nor from all tokens to those of a column. So patterns are kept for the next
+length only while max(E, emp) exceeds the least strength that a longer one could have: exact, and most are skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.errors import BudgetError
+from vcrf.families.keys import take_rows
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.crf import Scan
+from vcrf.surrogates.workers import cut
+from vcrf.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.kernels.pattern_scan import ColumnPairs, LevelSums, Trie
+    from vcrf.surrogates.patterns import PatternSurrogate
+
+# Share of a limit that the runs left out may add up to.
+_SLACK = 1e-6
+_BLOCKS = 8
+# Pairs of a column and a pattern that one pass adds up, times the labels before them.
+_MAX_SUMS = 1 << 22
+# Patterns of one length that may have counts above the strengths.
+MAX_KEPT = 20_000_000
+
+
+class LevelScan:
+    """One scan, after a pass of the surrogate at the weights."""
+
+    def __init__(self, surrogate: PatternSurrogate, active: ActiveSet, limits: dict[int, Floats]) -> None:
+        from vcrf.surrogates.patterns import _plan_of
+
+        self.surrogate, self.active, self.limits = surrogate, active, limits
+        self.problem, self.plan = surrogate.problem, _plan_of(active)
+        self.n_labels, self.order = self.problem.n_labels, self.problem.order
+        values = self.problem.columns.values
+        self.most = max(1.0, float(np.abs(values).max(initial=0.0)))
+        self.has_signs = bool(np.any(values < 0.0))
+        self.mass = self.problem.column_mass
+        self.is_open = self.problem.partial_sentences
+        self.floors = self._floors()
+        self.least = self._least()
+        self.features: list[Ints] = []
+        self.gradients: list[Floats] = []
+        self.variances = np.zeros(0, np.int64), np.zeros(0)
+
+    def _floors(self) -> dict[int, Floats]:
+        """floors[k][column] = least limit of patterns of length k or more that the column can reach, else inf."""
+        floor, floors = np.full(len(self.mass), np.inf), {}
+        for k in range(self.order, 0, -1):
+            can = self.surrogate.keep & (self.mass > self.limits[k])
+            floor = np.minimum(floor, np.where(can, self.limits[k], np.inf))
+            floors[k] = floor
+        return floors
+
+    def _least(self) -> float:
+        """Posterior below which a run is not continued: all that is left out stays below _SLACK times each limit."""
+        shares = [np.inf]
+        for k in range(3, self.order + 1):
+            can = np.isfinite(self.floors[k]) & (self.mass > 0.0)
+            shares.append(float((self.floors[k][can] / self.mass[can]).min(initial=np.inf)))
+        return _SLACK * min(min(shares), 1.0) / max(self.order - 2, 1)
+
+    def run(self, may_stop: bool = False) -> Scan:
+        """Scan length by length; if it may stop, only as far as violators can join the working set next."""
+        self._scan_labels()
+        trie_codes = [np.zeros(1, np.int64), np.arange(self.n_labels)]
+        pairs = self._first_pairs()
+        is_complete = True
+        for k in range(2, self.order + 1):
+            if not np.any(np.isfinite(self.floors[k])):
+                break
+            if may_stop and k > self.active.order + 1 and self._has_violators():
+                is_complete = False
+                break
+            trie, codes = self._trie(trie_codes), trie_codes[-1]
+            sums, pairs = self._level(k, trie, codes, pairs)
+            if k < self.order:
+                trie_codes.append(self._kept(k, codes, sums))
+                pairs = self._next_pairs(pairs, codes, trie_codes[-1], k)
+        features = np.concatenate([np.zeros(0, np.int64), *self.features])
+        gradients = np.concatenate([np.zeros(0), *self.gradients])
+        by_number = np.argsort(features, kind="stable")
+        known, variances = self.variances
+        order = np.argsort(known)
+        self.variances = known[order], variances[order]
+        return Scan(features[by_number], gradients[by_number], is_complete)
+
+    def _has_violators(self) -> bool:
+        """Whether candidates outside the working set have been found."""
+        return not np.all(np.isin(np.concatenate(self.features), self.active.features))
+
+    # ----- single labels
+
+    def _scan_labels(self) -> None:
+        which = np.flatnonzero(self.surrogate.keep & (self.mass > self.limits[1]))
+        features, gradients = self.surrogate._scan_length(1, which.astype(np.uint32), self.limits[1][which])
+        self.features.append(features)
+        self.gradients.append(gradients)
+
+    def _first_pairs(self) -> _Pairs:
+        """Columns, the bias apart, with the labels whose counts exceed what longer patterns would need."""
+        from vcrf.kernels import pattern_scan
+
+        problem, floor = self.problem, self.floors[min(2, self.order)]
+        can = np.isfinite(floor)
+        if problem.bias_column >= 0:
+            can[problem.bias_column] = False
+        columns = np.flatnonzero(can).astype(np.uint32)
+        marginals = self.surrogate._spread[0].copy()
+        marginals[np.arange(problem.n_tokens), problem.y] += problem.token_weights
+        truth = marginals - self.surrogate._residuals
+        room = 4 * len(columns) + 16
+        table = problem.columns
+        while True:
+            column, label = np.empty(room, np.int64), np.empty(room, np.int64)
+            n = pattern_scan.column_pairs(
+                table.ptr, table.positions, table.values, columns, marginals, truth, floor[columns], self.has_signs,
+                column, label,
+            )  # fmt: skip
+            if n <= room:
+                return _Pairs(columns[column[:n]].astype(np.int64), label[:n])
+            room = n
+
+    # ----- one length
+
+    def _trie(self, codes: list[Ints]) -> Trie:
+        """The kept patterns of lengths 0, 1, ... by their sorted codes."""
+        from vcrf.kernels.pattern_scan import Trie
+
+        n_labels, automaton = self.n_labels, self.plan.automaton
+        node_ptr = np.cumsum([0, *map(len, codes), 0], dtype=np.int64)
+        parent, oldest = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
+        before, label, node = [], [], []
+        is_context, node_of = np.zeros(node_ptr[-1], bool), np.full(automaton.n_states, -1, np.int64)
+        for j in range(1, len(codes)):
+            width = n_labels ** (j - 1)
+            parent.append(node_ptr[j - 1] + np.searchsorted(codes[j - 1], codes[j] % width))
+            oldest.append(codes[j] // width)
+            # A kept pattern has its part without the newest label kept too.
+            before.append(node_ptr[j - 1] + np.searchsorted(codes[j - 1], codes[j] // n_labels))
+            label.append(codes[j] % n_labels)
+            node.append(node_ptr[j] + np.arange(len(codes[j])))
+            states = np.flatnonzero(automaton.size == j)
+            at = np.minimum(np.searchsorted(codes[j], automaton.code[states]), max(len(codes[j]) - 1, 0))
+            found = codes[j][at] == automaton.code[states] if len(codes[j]) else np.zeros(len(states), bool)
+            node_of[states[found]] = node_ptr[j] + at[found]
+            is_context[node_ptr[j] + at[found]] = True
+        befores = np.concatenate(before)
+        order = np.argsort(befores, kind="stable")
+        return Trie(
+            node_ptr, np.concatenate(parent), np.concatenate(oldest), is_context,
+            np.searchsorted(befores[order], np.arange(node_ptr[-1] + 1)),
+            np.concatenate(label)[order].astype(np.uint32), np.concatenate(node)[order], node_of,
+        )  # fmt: skip
+
+    def _level(self, k: int, trie: Trie, codes: Ints, pairs: _Pairs) -> tuple[LevelSums, _Pairs]:
+        """Sums of length k; emits what exceeds its limit. The pairs come back with those of the next length."""
+        grown = []
+        for part in pairs.split(max(_MAX_SUMS // self.n_labels, 1)):
+            sums = self._sum(k, trie, part)
+            if len(part.column):
+                self._emit_pairs(k, codes, part, sums)
+                grown.append(self._grow(k, part, sums))
+        self._emit_plain(k, codes, sums)
+        return sums, _Pairs.joined(grown)
+
+    def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
+        from vcrf.kernels import pattern_scan
+        from vcrf.kernels.chain import PassOutput
+
+        s, problem, plan = self.surrogate, self.problem, self.plan
+        bounds = cut(problem.sent_ptr, min(_BLOCKS, s._n_blocks))
+        contexts = np.flatnonzero(trie.node_of >= 0)
+        by_size = contexts[np.argsort(plan.automaton.size[contexts], kind="stable")]
+        size_ptr = np.searchsorted(plan.automaton.size[by_size], np.arange(self.order + 2))
+        column_pairs, sentences = self._column_pairs(pairs), s._sentences()
+        n_slots = int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
+        n_pairs = len(pairs.column) * self.n_labels
+        all_sums = {a: self._empty_sums(n_slots, n_pairs) for a in bounds[:-1]}
+        n_sentences = problem.text.n_sentences
+
+        def block(clamp: bool, output: PassOutput, first: int, last: int) -> None:
+            pattern_scan.level_block(
+                sentences, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
+                plan.automaton.fail, s._arcs, s._corrections, s._local, clamp, self.is_open, trie, by_size, size_ptr,
+                self.least, column_pairs, output, all_sums[first],
+            )  # fmt: skip
+
+        for clamp in (False, True) if problem.is_partial else (False,):
+            output = PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
+            s.workers.run(lambda a, b, clamp=clamp, output=output: block(clamp, output, a, b), bounds)  # type: ignore[misc]
+            for i in np.flatnonzero(output.hard):
+                if not clamp or self.is_open[i]:
+                    self._add_hard(k, int(i), clamp, trie, by_size, size_ptr, column_pairs, all_sums[bounds[0]])
+        return pattern_scan.LevelSums(*(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True)))
+
+    def _empty_sums(self, n_slots: int, n_pairs: int) -> LevelSums:
+        from vcrf.kernels.pattern_scan import LevelSums
+
+        slots, by_pair = [np.zeros(n_slots) for _ in range(3)], [np.zeros(n_pairs) for _ in range(3)]
+        return LevelSums(*slots, *by_pair)
+
+    def _add_hard(
+        self,
+        k: int,
+        i: int,
+        clamp: bool,
+        trie: Trie,
+        by_size: Ints,
+        size_ptr: Ints,
+        pairs: ColumnPairs,
+        sums: LevelSums,
+    ) -> None:
+        from vcrf.kernels import pattern_scan
+
+        s, plan = self.surrogate, self.plan
+        start, stop = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
+        if stop - start < k:
+            return
+        given = s._hard_lattice(self.active, plan, i, clamp)._conditionals
+        here, touched, old, new = pattern_scan.level_scratch(k, self.n_labels, trie, len(pairs.pair_node) > 0)
+        pattern_scan.level_sentence(
+            k, start, stop, self.n_labels, plan.graph, plan.automaton.fail, s._arcs.factor, s._arcs.factor.copy(),
+            s._local, trie, by_size, size_ptr, np.zeros(0), given, float(self.problem.weights[i]), self.least, pairs,
+            sums.observed if clamp else sums.expected, sums.squares[:0] if clamp else sums.squares,
+            sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient, -1.0 if clamp else 1.0, here,
+            touched, old, new,
+        )  # fmt: skip
+
+    def _column_pairs(self, pairs: _Pairs) -> ColumnPairs:
+        """The pairs by token; `pairs` are sorted by column."""
+        from vcrf.kernels import gradient
+        from vcrf.kernels.pattern_scan import ColumnPairs
+
+        problem, table = self.problem, self.problem.columns
+        columns, first = np.unique(pairs.column, return_index=True)
+        pair_ptr = np.append(first, len(pairs.column)).astype(np.int64)
+        token_ptr = np.zeros(problem.n_tokens + 1, np.int64)
+        gradient.count_corrections(table.ptr, table.positions, columns.astype(np.uint32), token_ptr)
+        token_ptr = np.cumsum(token_ptr)
+        n = int(token_ptr[-1])
+        token_column, entry = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        gradient.fill_corrections(
+            table.ptr, table.positions, columns.astype(np.uint32), token_ptr[:-1].copy(), token_column, entry
+        )
+        values = np.ones(n)
+        if len(table.values) and n:
+            _, _, given = take_rows(table.ptr, table.positions, table.values, columns.astype(np.int64))
+            values[entry] = given
+        return ColumnPairs(token_ptr, token_column, values, pair_ptr, pairs.node)
+
+    # ----- what exceeds its limit
+
+    def _missed(self, k: int, columns: Ints) -> Floats:
+        """Most that the runs left out can add to a gradient of length k."""
+        return max(k - 2, 0) * self.least * self.mass[columns]
+
+    def _emit(self, k: int, columns: Ints, codes: Ints, gradients: Floats) -> None:
+        """Keep candidates whose |gradient|, with what was left out, exceeds the limit."""
+        sizes = np.abs(gradients) + self._missed(k, columns)
+        exceeding = np.flatnonzero(sizes > self.limits[k][columns])
+        columns, codes = columns[exceeding], codes[exceeding]
+        signed = np.where(gradients[exceeding] < 0.0, -1.0, 1.0) * sizes[exceeding]
+        if self.problem.observed_for(k) and len(columns):
+            seen = self.surrogate._observed(k)
+            number = columns * self.n_labels**k + codes
+            at = np.minimum(np.searchsorted(seen, number), max(len(seen) - 1, 0))
+            kept = np.flatnonzero(seen[at] == number) if len(seen) else np.zeros(0, np.int64)
+            columns, codes, signed = columns[kept], codes[kept], signed[kept]
+        self.features.append(self.problem.join_features(columns.astype(np.uint32), k, codes.astype(np.uint32)))
+        self.gradients.append(signed)
+
+    def _slot_codes(self, k: int, codes: Ints) -> Ints:
+        """Codes of the patterns of length k by place: (kept pattern of length k - 1, label before it)."""
+        return np.asarray(np.arange(self.n_labels) * self.n_labels ** (k - 1) + codes[:, None]).reshape(-1)
+
+    def _emit_plain(self, k: int, codes: Ints, sums: LevelSums) -> None:
+        bias = self.problem.bias_column
+        if bias < 0 or not np.isfinite(self.limits[k][bias]):
+            return
+        found = self._slot_codes(k, codes)
+        columns = np.full(len(found), bias, np.int64)
+        self._emit(k, columns, found, sums.expected - sums.observed)
+        features = self.problem.join_features(columns.astype(np.uint32), k, found.astype(np.uint32))
+        variances = np.maximum(sums.expected - sums.squares, 0.0)
+        known = self.variances
+        self.variances = np.concatenate([known[0], features]), np.concatenate([known[1], variances])
+
+    def _emit_pairs(self, k: int, codes: Ints, pairs: _Pairs, sums: LevelSums) -> None:
+        before = np.tile(np.arange(self.n_labels), len(pairs.column)) * self.n_labels ** (k - 1)
+        self._emit(
+            k, np.repeat(pairs.column, self.n_labels), before + np.repeat(codes[pairs.node], self.n_labels),
+            sums.pair_gradient,
+        )  # fmt: skip
+
+    # ----- what is kept for the next length
+
+    def _size(self, expected: Floats, observed: Floats) -> Floats:
+        """Bound on the gradients of all longer patterns, in any column."""
+        return expected + observed if self.has_signs else np.maximum(expected, observed)
+
+    def _kept(self, k: int, codes: Ints, sums: LevelSums) -> Ints:
+        """Sorted codes of the patterns of length k whose counts exceed the least limit of longer ones."""
+        floor = float(self.floors[k + 1].min(initial=np.inf))
+        missed = max(k - 2, 0) * self.least * float(self.problem.token_weights.sum())
+        kept = self.most * (self._size(sums.expected, sums.observed) + missed) > floor
+        found = np.sort(self._slot_codes(k, codes)[kept])
+        # Both parts must be kept: the one without the oldest label is, by construction.
+        is_whole = np.isin(found // self.n_labels, codes)
+        found = found[is_whole]
+        if len(found) > MAX_KEPT:
+            raise BudgetError(
+                f"{len(found):,} tag patterns of length {k} over {self.n_labels} labels have counts above the "
+                f"strengths; the budget is {MAX_KEPT:,}. Use greater strengths or a smaller `tags`."
+            )
+        return found
+
+    def _grow(self, k: int, pairs: _Pairs, sums: LevelSums) -> _Pairs:
+        """Pairs of length k whose counts exceed the column's least limit of longer ones; nodes are still places."""
+        if k == self.order:
+            return _Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        column = np.repeat(pairs.column, self.n_labels)
+        size = self._size(sums.pair_expected, sums.pair_observed) + self._missed(k, column)
+        kept = np.flatnonzero(size > self.floors[k + 1][column])
+        slot = (pairs.node[:, None] * self.n_labels + np.arange(self.n_labels)).reshape(-1)
+        return _Pairs(column[kept], slot[kept])
+
+    def _next_pairs(self, pairs: _Pairs, codes: Ints, next_codes: Ints, k: int) -> _Pairs:
+        """The pairs with numbers among the kept patterns of length k in place of slots."""
+        node, before = np.divmod(pairs.node, self.n_labels)
+        wanted = before * self.n_labels ** (k - 1) + codes[node]
+        at = np.minimum(np.searchsorted(next_codes, wanted), max(len(next_codes) - 1, 0))
+        found = np.flatnonzero(next_codes[at] == wanted) if len(next_codes) else np.zeros(0, np.int64)
+        return _Pairs(pairs.column[found], at[found])
+
+
+class _Pairs:
+    """Pairs of a column and a kept pattern (by its number among those of its length), sorted by column."""
+
+    def __init__(self, column: Ints, node: Ints) -> None:
+        self.column, self.node = column, node
+
+    def split(self, size: int) -> list[_Pairs]:
+        """Parts of about so many pairs, whole columns; at least one part."""
+        parts, first = [], 0
+        while True:
+            last = min(first + size, len(self.column))
+            if last < len(self.column):
+                # Not inside a column, unless it alone is too large.
+                begin = int(np.searchsorted(self.column, self.column[last]))
+                last = begin if begin > first else int(np.searchsorted(self.column, self.column[last], side="right"))
+            parts.append(_Pairs(self.column[first:last], self.node[first:last]))
+            first = last
+            if first >= len(self.column):
+                return parts
+
+    @staticmethod
+    def joined(parts: list[_Pairs]) -> _Pairs:
+        none = np.zeros(0, np.int64)
+        return _Pairs(
+            np.concatenate([none, *(part.column for part in parts)]),
+            np.concatenate([none, *(part.node for part in parts)]),
+        )

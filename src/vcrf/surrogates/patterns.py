@@ -1,0 +1,292 @@
+"""The crf surrogate on a pattern automaton: the cost of a pass follows the tag patterns in the working set.
+
+Working sets without long patterns, and those for which all n_labels**order arcs are cheaper, are left to the dense
+lattice. The scan of all candidates is `surrogates.pattern_scan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.errors import BudgetError, InputError
+from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
+from vcrf.lattice.automaton import find_arcs, make_graph
+from vcrf.lattice.patterns import sentence_lattice
+from vcrf.problem import MAX_ARCS, Problem
+from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.crf import CrfSurrogate, Scan, _corrections
+from vcrf.surrogates.hard import _with_loss
+from vcrf.surrogates.pattern_scan import LevelScan
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+    from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs
+
+LATTICES = ("auto", "dense", "patterns")
+# What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
+_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 5.0, 3.0
+
+
+def make_surrogate(
+    problem: Problem, keep: Bools, costs: Floats, threads: int = 1, lattice: str = "auto"
+) -> CrfSurrogate:
+    """The surrogate on the lattice asked for: "dense", "patterns", or "auto" for the one that costs less.
+
+    With "auto" problems of order 2 are dense; above, each working set has the cheaper of the two.
+    """
+    if lattice not in LATTICES:
+        raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
+    if lattice == "dense" or problem.order < 2 or (lattice == "auto" and problem.order == 2):
+        check_dense(problem.n_labels, problem.order)
+        return CrfSurrogate(problem, keep, costs, threads)
+    return PatternSurrogate(problem, keep, costs, threads, is_forced=lattice == "patterns")
+
+
+def check_dense(n_labels: int, order: int) -> None:
+    """Refuse a dense lattice that is too large."""
+    if n_labels**order > MAX_ARCS:
+        raise BudgetError(
+            f"A dense lattice for tag patterns of length {order} over {n_labels} labels has {n_labels**order:,} arcs; "
+            f"the budget is {MAX_ARCS:,}. Use inference='patterns' or 'auto', a smaller `tags`, or fewer labels."
+        )
+
+
+@dataclass(frozen=True)
+class ArcPlan:
+    """The automaton of a working set, and which arcs its features are on.
+
+    `table_arcs` are those of the plain patterns, `cor_arcs` those of the corrections' entries; `is_cheap` says whether
+    passes use the automaton.
+    """
+
+    automaton: PatternAutomaton
+    graph: Graph
+    table_arcs: Ints
+    cor_arcs: UInts32
+    is_cheap: bool
+
+
+@dataclass(frozen=True)
+class PatternActiveSet(ActiveSet):
+    """An active set with its automaton."""
+
+    plan: ArcPlan | None = None
+
+
+class PatternSurrogate(CrfSurrogate):
+    """Value, gradient and scan for one problem; parameters as for `CrfSurrogate`.
+
+    `is_forced` : every pass uses the automaton, also where the dense lattice would be cheaper.
+    """
+
+    def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1, is_forced: bool = False) -> None:
+        super().__init__(problem, keep, costs, threads)
+        self.is_forced = is_forced
+        self._is_by_arcs = self._needs_messages = False
+        # Scans that may still leave out longer patterns than the working set's by two labels or more.
+        self._n_short_scans = problem.order
+        # Feature numbers (sorted) and variances of plain patterns, of the last scan.
+        self._known_variances = np.zeros(0, np.int64), np.zeros(0)
+
+    def compile(self, features: Ints) -> PatternActiveSet:
+        """Arrays for a sorted set of features, with the automaton of their patterns."""
+        active = super().compile(features)
+        parts = {part.name: getattr(active, part.name) for part in fields(ActiveSet)}
+        return PatternActiveSet(**parts, plan=self._plan(active))
+
+    def _plan(self, active: ActiveSet) -> ArcPlan:
+        n_labels = self.problem.n_labels
+        sizes = np.concatenate([active.table_sizes, active.cor_size])
+        codes = np.concatenate([active.table_codes, active.cor_code])
+        automaton = build_automaton(n_labels, sizes, codes)
+        arcs = find_arcs(automaton, sizes, codes)
+        n_table = len(active.table_sizes)
+        is_cheap = self.is_forced or (active.order > 2 and pass_cost(automaton) < _DENSE_ARC * n_labels**active.order)
+        return ArcPlan(automaton, make_graph(automaton), arcs[:n_table], arcs[n_table:].astype(np.uint32), is_cheap)
+
+    # ----- passes
+
+    def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
+        plan = _plan_of(active)
+        self._is_by_arcs = plan.is_cheap and not self._needs_messages
+        if self._is_by_arcs:
+            self._arc_pass(active, plan, w)
+        else:
+            super()._pass(active, w, order, keep_messages)
+
+    def _arc_pass(self, active: ActiveSet, plan: ArcPlan, w: Floats) -> None:
+        """What `_pass` does, on the automaton."""
+        self.n_passes += 1
+        self._is_by_arcs = True
+        self._scores = self._key_scores(active, w)
+        self._corrections = _corrections(active, w)
+        self._local = local_arcs(self._corrections, plan.cor_arcs)
+        self._arcs = arc_scores(plan.automaton, plan.table_arcs, w[active.table_features])
+        found, counts = self._arc_chain(active, plan, clamp=False)
+        self._values, self._spread = (
+            found.values,
+            (found.residuals.reshape(-1, self.problem.n_labels), found.cor_residuals),
+        )
+        self._residuals, self._cor_residuals = self._spread
+        if self.problem.is_partial:
+            truth, true_counts = self._arc_chain(active, plan, clamp=True)
+            self._values = found.values - truth.values
+            self._residuals = self._residuals - truth.residuals.reshape(-1, self.problem.n_labels)
+            self._cor_residuals = self._cor_residuals - truth.cor_residuals
+            counts = counts - true_counts
+        from vcrf.kernels import patterns
+
+        patterns.sum_counts(plan.automaton.up, counts)
+        self._arc_counts = counts
+
+    def _arc_chain(self, active: ActiveSet, plan: ArcPlan, clamp: bool) -> tuple[PassOutput, Floats]:
+        """One forward-backward, and the counts of arcs; clamped as in `CrfSurrogate._chain`."""
+        from vcrf.kernels import patterns
+
+        problem, bounds = self.problem, self._sentence_bounds
+        output = self._output(len(self._corrections.score), clamp)
+        sentences = self._sentences()
+        number = {a: i for i, a in enumerate(bounds)}
+        counts = np.zeros((len(bounds), plan.automaton.n_arcs))
+
+        def block(first: int, last: int) -> None:
+            if clamp and not np.any(problem.partial_sentences[first:last]):
+                return
+            patterns.pattern_pass(
+                sentences, first, last, problem.n_labels, plan.automaton.order, active.rows, self._scores, plan.graph,
+                self._arcs, self._corrections, self._local, clamp, counts[number[first]], output,
+            )  # fmt: skip
+
+        self.workers.run(block, bounds)
+        for i in np.flatnonzero(output.hard):
+            redo_hard_sentence(
+                sentences, int(i), self._hard_lattice(active, plan, int(i), clamp), self._local, counts[-1], output,
+            )  # fmt: skip
+        return output, counts.sum(axis=0)
+
+    def _sentences(self) -> Sentences:
+        from vcrf.kernels.chain import Sentences
+
+        problem = self.problem
+        return Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights, problem.allowed)
+
+    def _hard_lattice(self, active: ActiveSet, plan: ArcPlan, i: int, clamp: bool) -> PatternLattice:
+        """Sentence i, with the loss, in the log domain."""
+        from vcrf.kernels import chain
+
+        n_labels = self.problem.n_labels
+        t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
+        node = np.empty((t1 - t0) * n_labels)
+        chain.node_scores(active.rows, self._scores, t0, t1, node)
+        node = _with_loss(self._sentences(), i, node.reshape(-1, n_labels), clamp)
+        return sentence_lattice(plan.automaton, node, self._arcs.log, self._local, int(t0))
+
+    # ----- gradients
+
+    def _table_gradient(self, active: ActiveSet) -> Floats:
+        return self._arc_counts[_plan_of(active).table_arcs] if self._is_by_arcs else super()._table_gradient(active)
+
+    def _pattern_variances(self, active: ActiveSet) -> Floats:
+        features = active.features[active.table_features]
+        known, variances = self._known_variances
+        if not len(known):
+            return np.ones(len(features))
+        at = np.minimum(np.searchsorted(known, features), len(known) - 1)
+        return np.where(known[at] == features, variances[at], 1.0)
+
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
+        """The Hessian of `CrfSurrogate`, which reads the messages of the dense lattice; order 2 at the most."""
+        self._needs_messages = True
+        try:
+            return super().hessian(active, w, chosen)
+        finally:
+            self._needs_messages = False
+
+    # ----- scan
+
+    def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
+        """Value at w, and all candidates whose |gradient| exceeds their limit, as `CrfSurrogate.scan`.
+
+        Longer patterns than 2 are only looked at if their parts have counts above the limits. A gradient found for them
+        is the true one up to a millionth of the limit, which is added to its size. The first scans end where the
+        working set could grow by one label: they are not complete.
+        """
+        self._arc_pass(active, _plan_of(active), w)
+        value = float(self.problem.weights @ self._values)
+        levels = LevelScan(self, active, limits)
+        scan = levels.run(may_stop=self._n_short_scans > 0)
+        self._n_short_scans -= not scan.is_complete
+        self._known_variances = levels.variances
+        return value, scan
+
+    def scan_all(self) -> None:
+        """From now on every scan is complete."""
+        self._n_short_scans = 0
+
+
+def _plan_of(active: ActiveSet) -> ArcPlan:
+    if not isinstance(active, PatternActiveSet) or active.plan is None:
+        raise TypeError("PatternSurrogate evaluates what its own `compile` gives.")
+    return active.plan
+
+
+def pass_cost(automaton: PatternAutomaton) -> float:
+    """Predicted nanoseconds a token."""
+    n_long, n_labels = automaton.n_states - automaton.n_labels, automaton.n_labels
+    n_own = automaton.n_arcs - n_labels**2
+    return _DENSE_ARC * n_labels**2 + _OWN_ARC * n_own + _CONTEXT * n_long
+
+
+def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
+    """Scores of all arcs from those of plain patterns, given by their arcs."""
+    from vcrf.kernels import patterns
+    from vcrf.kernels.chain import Tables
+
+    log = np.zeros(automaton.n_arcs)
+    np.add.at(log, arcs, w)
+    patterns.sum_scores(automaton.up, log)
+    shift, none = float(log.max()), np.zeros(0)
+    span = shift - float(log.min())
+    tables = Tables(automaton.order, np.zeros(0, np.int64), none, none, none, none, none, span)
+    factor = np.exp(np.maximum(log - shift, -700.0))
+    return patterns.ArcScores(log, factor, shift, tables)
+
+
+def local_arcs(corrections: Corrections, arcs: UInts32) -> LocalArcs:
+    """Corrections by their arcs."""
+    from vcrf.kernels.patterns import LocalArcs
+
+    return LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
+
+
+def redo_hard_sentence(
+    sentences: Sentences,
+    i: int,
+    lattice: PatternLattice,
+    local: LocalArcs,
+    counts: Floats,
+    out: PassOutput,
+) -> None:
+    """Value, residuals and counts of one sentence in the log domain, as `pattern_pass` gives them."""
+    start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
+    automaton, weight, n_labels = lattice.automaton, float(sentences.weights[i]), lattice.n_labels
+    y = sentences.y[start:stop].astype(np.int64)
+    out.values[i] = lattice.log_partition() - lattice.score(y)
+    posterior = weight * lattice.arc_marginals()
+    residuals = posterior.sum(axis=1)
+    residuals[np.arange(len(y)), y] -= weight
+    out.residuals[start * n_labels : stop * n_labels] = residuals.reshape(-1)
+    states = lattice._path(y)[1]
+    for t in range(len(y)):
+        taken = np.zeros(automaton.n_arcs)
+        if t > 0:
+            np.add.at(taken, automaton.table, posterior[t])
+            taken[automaton.table[states[t], y[t]]] -= weight
+        counts += taken
+        for j in range(local.ptr[start + t], local.ptr[start + t + 1]):
+            ranks = slice(automaton.rank[local.arc[j]], automaton.rank_end[local.arc[j]])
+            out.cor_residuals[j] = taken[automaton.by_rank[ranks]].sum()

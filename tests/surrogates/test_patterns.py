@@ -1,0 +1,244 @@
+"""The CRF surrogate on the pattern automaton against enumeration, and training on it against the dense lattice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from enumeration import Enumeration, all_candidates, feature_of, number_of
+from partial_labels import PartialEnumeration, partial_cases
+from small_problems import active_sets, cases, strengths
+from vcrf import VCRF
+from vcrf.errors import BudgetError, InputError
+from vcrf.families import intern_sentences, transition_families
+from vcrf.kernels import patterns as kernels
+from vcrf.penalties import FamilyPenalty
+from vcrf.problem import build_problem
+from vcrf.solvers.working_set import solve
+from vcrf.surrogates import pattern_scan
+from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.patterns import PatternSurrogate, make_surrogate
+
+few = settings(max_examples=30)
+
+
+def surrogate_of(case, threads=1):
+    """The surrogate with every pass on the automaton, no column screened and complete scans."""
+    keep = np.ones(len(case.problem.columns), bool)
+    surrogate = PatternSurrogate(case.problem, keep, case.costs, threads, is_forced=True)
+    surrogate.scan_all()
+    return surrogate
+
+
+def check(case, features, w, expected, rtol=1e-9):
+    """Compare value and gradient with enumeration."""
+    numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
+    surrogate = surrogate_of(case)
+    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected.value(w), rtol=rtol, atol=1e-12 * scale)
+    np.testing.assert_allclose(gradient, expected.gradient(w), rtol=rtol, atol=1e-11 * scale)
+
+
+def check_scan(case, features, w, expected, limit, gradients):
+    """Every candidate above its limit is found, with its gradient, and none below."""
+    problem = case.problem
+    candidates = all_candidates(problem)
+    limits = {k: np.full(len(problem.columns), np.inf) for k in range(1, problem.order + 1)}
+    for column, k, _ in candidates:
+        limits[k][column] = limit * (1.0 + 0.2 * k)
+    surrogate = surrogate_of(case)
+    active = surrogate.compile(np.array([number_of(problem, f) for f in features], np.int64))
+    value, scan = surrogate.scan(active, w, limits)
+    assert scan.is_complete
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected.value(w), rtol=1e-9, atol=1e-12 * scale)
+    found = dict(zip((feature_of(problem, f) for f in scan.features), scan.gradients.tolist(), strict=True))
+    for feature, g in zip(candidates, gradients(w, candidates), strict=True):
+        bound = limits[feature.k][feature.column]
+        if feature in found:
+            assert abs(g) > bound * (1.0 - 1e-5)
+            np.testing.assert_allclose(found[feature], g, rtol=3e-6, atol=1e-9 * scale)
+        else:
+            assert abs(g) < bound * (1.0 + 1e-5)
+    assert set(found) <= set(candidates)
+    np.testing.assert_allclose(
+        surrogate.gradient_of_last_pass(active), expected.gradient(w), rtol=1e-9, atol=1e-11 * scale
+    )
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_value_and_gradient_equal_enumeration(data):
+    """Any order, loss, weights, numbers, lexical patterns; scores small, large, and too large for scaled messages."""
+    case = data.draw(cases())
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 30.0, 1e3, 1e5)))
+    check(case, features, w, Enumeration(case.problem, features, case.costs))
+
+
+@few
+@given(st.data())
+def test_rows_and_differences_agree(data):
+    """Where differences would lose digits rows are summed in full: the same masses and counts."""
+    case = data.draw(cases(min_tags=3))
+    _, numbers, _ = data.draw(active_sets(case))
+    plan, rng = surrogate_of(case).compile(numbers).plan, np.random.default_rng(0)
+    graph, n_states, n_labels = plan.graph, plan.automaton.n_states, case.n_labels
+    alpha, back, factor = rng.random(n_states), rng.random(n_states), rng.random(plan.automaton.n_arcs)
+    new, counts = np.zeros((2, n_states)), np.zeros((2, len(factor)))
+    kernels.forward_token(
+        n_labels, graph.first, graph.size, graph.end, graph.arc_ptr, graph.arc_label, graph.arc_state, graph.pair_ptr,
+        graph.long_pairs, factor, alpha, back, 0, 0.5, np.zeros((plan.automaton.order + 1) * n_labels), new[0],
+        counts[0],
+    )  # fmt: skip
+    kernels.forward_differences(
+        n_labels, graph.fail, graph.arc_ptr, graph.up, graph.arc_state, graph.long_pairs, factor, alpha.copy(), back, 0,
+        0.5, np.zeros(len(factor)), new[1], counts[1],
+    )  # fmt: skip
+    np.testing.assert_allclose(new[0], new[1], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(counts[0], counts[1], rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=80)
+@given(st.data(), st.sampled_from([0.005, 0.05, 0.3]))
+def test_scan_finds_every_candidate_above_its_limit(data, limit):
+    """Patterns are skipped only where their parts show that they cannot exceed it."""
+    case = data.draw(cases())
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
+    expected = Enumeration(case.problem, features, case.costs)
+    check_scan(case, features, w, expected, limit, expected.gradients)
+
+
+@few
+@given(st.data(), st.sampled_from([0.01, 0.1]))
+def test_scan_of_observed_candidates(data, limit):
+    """Only pairs seen in training are candidates."""
+    case = data.draw(cases(candidates=("all", "observed")))
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0)))
+    expected = Enumeration(case.problem, features, case.costs)
+    check_scan(case, features, w, expected, limit, expected.gradients)
+
+
+@few
+@given(st.data(), st.sampled_from([0.01, 0.1]))
+def test_labels_left_open(data, limit):
+    """The sum over the allowed labels stands for the truth, in passes and in scans."""
+    case = data.draw(partial_cases())
+    if not case.problem.is_partial:
+        return
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
+    check(case, features, w, PartialEnumeration(case.problem, features, case.costs))
+    every = all_candidates(case.problem)
+    gradients = lambda w, candidates: PartialEnumeration(case.problem, candidates, case.costs).gradient(  # noqa: E731
+        np.array([dict(zip(features, w, strict=True)).get(f, 0.0) for f in candidates])
+    )
+    if len(every) < 400:
+        expected = PartialEnumeration(case.problem, features, case.costs)
+        check_scan(case, features, w, expected, limit, gradients)
+
+
+def random_problem(n_sentences=30, n_labels=3, tags=4, seed=0):
+    """Words and labels with some order in them."""
+    rng = np.random.default_rng(seed)
+    X = [[str(rng.integers(6)) for _ in range(rng.integers(1, 9))] for _ in range(n_sentences)]
+    y, state = [], 0
+    for sentence in X:
+        for word in sentence:
+            state = (2 * state + int(word)) % n_labels if rng.random() < 0.7 else int(rng.integers(n_labels))
+            y.append(state)
+    text = intern_sentences(X)
+    return build_problem(text, np.array(y, np.uint32), n_labels, transition_families(tags))
+
+
+@few
+@given(st.data())
+def test_training_ends_at_the_optimum_of_the_dense_lattice(data):
+    """The objectives differ by no more than the gaps, whatever the order."""
+    case = data.draw(cases(max_labels=3, max_length=5, min_tags=2))
+    penalty = FamilyPenalty.from_strengths(data.draw(strengths(case)), data.draw(st.sampled_from(["l1", "elastic"])))
+    results = [
+        solve(case.problem, penalty, costs=case.costs, tol=1e-5, lattice=lattice)
+        for lattice in ("dense", "patterns", "auto")
+    ]
+    for found in results[1:]:
+        assert abs(found.objective - results[0].objective) <= max(found.gap, results[0].gap) + 1e-12
+        assert found.gap <= max(1e-5 * found.objective, 1.5 * results[0].gap)
+
+
+def test_threads_and_blocks_do_not_change_the_result(monkeypatch):
+    """Sums have a fixed order."""
+    problem = random_problem()
+    monkeypatch.setattr("vcrf.surrogates.crf._TOKENS_PER_BLOCK", 16)
+    penalty = FamilyPenalty.from_strengths(np.full(len(problem.families), 0.02), "l1")
+    one, two = (solve(problem, penalty, threads=n, lattice="patterns", tol=1e-4) for n in (1, 2))
+    np.testing.assert_array_equal(one.features, two.features)
+    np.testing.assert_array_equal(one.weights, two.weights)
+    assert one.gap == two.gap
+
+
+def test_pairs_of_columns_are_summed_in_parts(monkeypatch):
+    """A scan with room for few pairs at a time finds the same."""
+    text = intern_sentences([["a", "b", "a", "c"], ["c", "a", "b", "b"]])
+    y = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.uint32)
+    from vcrf.families import paper_families
+
+    problem = build_problem(text, y, 2, paper_families(1, 3, 0))
+    limits = {k: np.full(len(problem.columns), 0.05) for k in (1, 2, 3)}
+    scans = []
+    for room in (1 << 22, 4):
+        monkeypatch.setattr(pattern_scan, "_MAX_SUMS", room)
+        surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(2), is_forced=True)
+        surrogate.scan_all()
+        scans.append(surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)[1])
+    np.testing.assert_array_equal(scans[0].features, scans[1].features)
+    np.testing.assert_array_equal(scans[0].gradients, scans[1].gradients)
+    assert len(scans[0].features) > 20
+
+
+def test_first_scans_go_one_label_further_than_the_working_set():
+    """Without long patterns in the working set a scan with violators stops, and says so; `scan_all` ends that."""
+    problem = random_problem(tags=5)
+    limits = {k: np.full(len(problem.columns), 0.01) for k in range(1, 6)}
+    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(30), is_forced=True)
+    empty = surrogate.compile(np.zeros(0, np.int64))
+    _, scan = surrogate.scan(empty, np.zeros(0), limits)
+    assert not scan.is_complete
+    assert problem.split_features(scan.features)[1].max() == 2
+    surrogate.scan_all()
+    _, scan = surrogate.scan(empty, np.zeros(0), limits)
+    assert scan.is_complete
+    assert problem.split_features(scan.features)[1].max() > 2
+
+
+def test_the_lattice_is_chosen_by_its_cost():
+    """Few long patterns over many labels go to the automaton, short ones and all patterns of few labels do not."""
+    rng = np.random.default_rng(0)
+    text = intern_sentences([["a"] * 40])
+    problem = build_problem(text, rng.integers(0, 20, 40).astype(np.uint32), 20, transition_families(3))
+    keep, costs = np.ones(len(problem.columns), bool), np.zeros(1)
+    surrogate = make_surrogate(problem, keep, costs)
+    column = np.full(60, problem.bias_column, np.uint32)
+    long = problem.join_features(column, 3, rng.choice(8000, 60, replace=False).astype(np.uint32))
+    short = problem.join_features(column, 2, rng.choice(400, 60, replace=False).astype(np.uint32))
+    assert surrogate.compile(np.sort(long)).plan.is_cheap
+    assert not surrogate.compile(np.sort(short)).plan.is_cheap
+    assert type(make_surrogate(problem, keep, costs, lattice="dense")) is CrfSurrogate
+    small = random_problem(tags=2)
+    keep = np.ones(len(small.columns), bool)
+    assert type(make_surrogate(small, keep, np.zeros(30))) is CrfSurrogate
+    with pytest.raises(InputError, match="inference"):
+        make_surrogate(small, keep, np.zeros(30), lattice="sparse")
+
+
+def test_sixty_labels_at_order_five():
+    """Far beyond any dense lattice: it trains, tags and certifies; asked for, the dense one is refused."""
+    rng = np.random.default_rng(1)
+    X = [[str(w) for w in rng.integers(0, 200, 12)] for _ in range(60)]
+    y = [[f"T{(int(a) * 7 + int(b)) % 60}" for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X]
+    tagger = VCRF(tags=5, words=0, affix=0, base_strength=1.0 / 60, tol=0.05).fit(X, y)
+    assert tagger.gap_ <= 0.05 * tagger.objective_
+    assert len(tagger.predict(X[:3])[0]) == 12
+    with pytest.raises(BudgetError, match="dense"):
+        VCRF(tags=5, words=0, affix=0, inference="dense").fit(X, y)
