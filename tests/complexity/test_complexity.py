@@ -166,6 +166,18 @@ def test_only_columns_that_matter_are_drawn() -> None:
     assert found == rademacher(alone, draws=500)
 
 
+def test_columns_that_occur_together_hide_no_others() -> None:
+    """3,000 equal columns of variance 100 have one V; twenty columns of variance 20 hold the maximum as often."""
+    ptr = np.concatenate([100 * np.arange(3001), 300_000 + 20 * np.arange(1, 21)])
+    factors = np.concatenate([np.tile(np.arange(100), 3000), np.arange(100, 500)])
+    incidence = Incidence(ptr, factors, np.zeros(0), np.ones(500))
+    together = FeatureCounts((Block(incidence, 1, np.arange(3020), np.ones(3020, np.int64)),), 500)
+    once = FeatureCounts((Block(incidence, 1, np.arange(2999, 3020), np.ones(21, np.int64)),), 500)
+    found, expected = rademacher(together, draws=2000), rademacher(once, draws=2000)
+    assert found.n_columns == 3020
+    assert found.value == pytest.approx(expected.value, abs=found.half_width + expected.half_width)
+
+
 def test_whole_model_uses_the_joint_graph() -> None:
     """A chain with factors of one and of two labels has 2 l - 1 of them; blocks are drawn apart."""
     problem = problem_of(["a b", "b"], [Family("word", (WORD,)), Family("pairs", (BIAS,), 2)], 2)
@@ -233,6 +245,11 @@ def test_wrong_calls_say_what_is_wrong() -> None:
         family_complexities("vc", problem)
     with pytest.raises(InputError, match="missing pairs"):
         family_complexities({"words": 1.0, "word": 1.0}, problem)
+    with pytest.raises(InputError, match="a mapping"):
+        family_complexities(None, problem)  # type: ignore[arg-type]
+    for value in (-1.0, math.inf, math.nan, "x", None):
+        with pytest.raises(InputError, match="not negative"):
+            family_complexities({family.name: value for family in FAMILIES}, problem)  # type: ignore[misc]
     with pytest.raises(InputError, match="at least 2"):
         rademacher(counts, draws=1)
     with pytest.raises(InputError, match="level"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from numbers import Real
 
 import numpy as np
 
@@ -28,6 +29,8 @@ def check_complexities(choice: str | Mapping[str, float], families: list[Family]
                 f"complexities must be one of {known}, or a mapping from family name to number; got {choice!r}."
             )
         return
+    if not isinstance(choice, Mapping):
+        raise InputError(f"complexities must be a name or a mapping from family name to number, got {choice!r}.")
     names = {family.name for family in families}
     missing, unknown = names - set(choice), set(choice) - names
     if missing or unknown:
@@ -35,6 +38,11 @@ def check_complexities(choice: str | Mapping[str, float], families: list[Family]
             f"complexities needs one number for each of the {len(names)} families: "
             f"missing {_listing(missing)}; unknown {_listing(unknown)}."
         )
+    for name, value in choice.items():
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < math.inf:
+            raise InputError(
+                f"complexities must be finite numbers that are not negative; that of {name!r} is {value!r}."
+            )
 
 
 def family_complexities(choice: str | Mapping[str, float], problem: Problem) -> Floats:

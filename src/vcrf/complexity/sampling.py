@@ -1,7 +1,8 @@
 """Monte-Carlo estimates of the factor graph complexity, with confidence intervals.
 
-Signs are drawn exactly (no normal approximation). For H_1 only columns that can hold the maximum are drawn: the others
-exceed a low quantile of it with a probability below 1e-6 in all, by Hoeffding's inequality and the union bound.
+Signs are drawn exactly (no normal approximation). For H_1 only columns that can hold the maximum are drawn. Which they
+are is guessed by a normal approximation and checked by the draws: the columns left out exceed the smallest maximum
+drawn with a probability below 1e-4 in all, by Hoeffding's inequality and the union bound, or more columns are drawn.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from vcrf.types import Floats, Ints, UInts64
 DEFAULT_WORK = 3e7
 MIN_DRAWS, MAX_DRAWS = 50, 1000
 MAX_WORK = 2e11
-_LEFT_OUT = 1e-6
+_LEFT_OUT, _MAX_LEFT_OUT = 1e-6, 1e-4
 
 
 @dataclass(frozen=True)
@@ -138,16 +139,20 @@ def rademacher(
         When the draws would take hours: use `lp_bound`.
     """
     q = conjugate_exponent(p)
+    scale = check_radius(radius) / counts.n_examples
     blocks = list(counts.blocks)
-    if math.isinf(q):
-        blocks, divisors = _heavy(counts, divisors)
-    elif divisors is not None:
-        raise InputError(f"divisors (weights r_j of the norm) are for p = 1 only, got p = {p!r}.")
+    if math.isinf(q) and divisors is None:
+        blocks, norms = _largest(counts, draws, random_state)
+        return _estimate(norms * scale, level, blocks)
+    if divisors is not None:
+        if not math.isinf(q):
+            raise InputError(f"divisors (weights r_j of the norm) are for p = 1 only, got p = {p!r}.")
+        # Variances differ too little after the division for a shortcut: all columns are drawn.
+        _check_divisors(blocks, divisors)
     atoms = [Atoms.of(b, None if divisors is None else divisors[i]) for i, b in enumerate(blocks)]
     kernel = _maxima if math.isinf(q) else _powers(q)
     found = _run(kernel, blocks, atoms, _n_draws(draws, blocks, atoms), random_state)
-    norms = found if math.isinf(q) else found ** (1.0 / q)
-    return _estimate(norms * check_radius(radius) / counts.n_examples, level, blocks)
+    return _estimate((found if math.isinf(q) else found ** (1.0 / q)) * scale, level, blocks)
 
 
 def group_rademacher(
@@ -214,19 +219,32 @@ def _run(kernel: _Kernel, blocks: list[Block], atoms: list[Atoms], draws: int, r
     return out
 
 
-def _heavy(counts: FeatureCounts, divisors: list[Floats] | None) -> tuple[list[Block], list[Floats] | None]:
-    """The columns that may hold the largest |V_j| (divided by r_j), block by block."""
-    blocks = list(counts.blocks)
-    if divisors is not None:
-        _check_divisors(blocks, divisors)
-        # Variances differ too little after the division for a shortcut: draw them all.
-        return blocks, divisors
+def _largest(counts: FeatureCounts, draws: int | None, random_state: int) -> tuple[list[Block], Floats]:
+    """Draws of max_j |V_j|, and the columns that were drawn for it.
+
+    The guess is that of independent V_j. Where columns occur together the maximum is smaller, and others may hold it.
+    """
     low = NormalMaximum(counts).quantile(math.log(1e-3))
+    while True:
+        blocks, light = _heavy(list(counts.blocks), low)
+        atoms = [Atoms.of(block) for block in blocks]
+        found = _run(_maxima, blocks, atoms, _n_draws(draws, blocks, atoms), random_state)
+        low = min(low, float(found.min()))
+        if sum(float(_tails(block, low).sum()) for block in light) <= _MAX_LEFT_OUT:
+            return blocks, found
+
+
+def _heavy(blocks: list[Block], low: float) -> tuple[list[Block], list[Block]]:
+    """The columns that may have a |V_j| above `low`, block by block, and the others."""
     tails = [_tails(block, low) for block in blocks]
     everything = np.sort(np.concatenate([np.zeros(0), *tails]))
     n_light = int(np.searchsorted(np.cumsum(everything), _LEFT_OUT))
     threshold = everything[n_light] if n_light < len(everything) else np.inf
-    return [block.take(np.flatnonzero(tail >= threshold)) for block, tail in zip(blocks, tails, strict=True)], None
+    pairs = list(zip(blocks, tails, strict=True))
+    return (
+        [block.take(np.flatnonzero(tail >= threshold)) for block, tail in pairs],
+        [block.take(np.flatnonzero(tail < threshold)) for block, tail in pairs],
+    )
 
 
 def _tails(block: Block, x: float) -> Floats:
