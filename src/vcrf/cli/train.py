@@ -41,6 +41,15 @@ class Norm(StrEnum):
     GROUP = "group"
 
 
+class Complexities(StrEnum):
+    """How a family's complexity is measured."""
+
+    PAPER = "paper"
+    GENERAL = "general"
+    MASSART = "massart"
+    RADEMACHER = "rademacher"
+
+
 # Surrogates by name, and the estimators that minimise them.
 _ESTIMATORS = {
     "crf": "VCRF",
@@ -78,6 +87,12 @@ def train(
     complexity_strength: Annotated[
         float | None, typer.Option(metavar="X", min=0.0, help="Penalty on a family's complexity. Default: 0.")
     ] = None,
+    complexities: Annotated[
+        Complexities,
+        typer.Option(
+            help="What a family's complexity is: the paper's formula, its general form, a bound, an estimate."
+        ),
+    ] = Complexities.PAPER,
     base_strength: Annotated[
         float | None,
         typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.09 / sentences; 0.5 with l1."),
@@ -147,12 +162,13 @@ def train(
     began = time.perf_counter()
     _check_call(data, output, split, dev, dev_split, patience, plot)
     _check_tuning(tune, folds, plot)
+    _check_complexities(complexities, complexity_strength, tune)
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
-        "count_power": count_power,
+        "count_power": count_power, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
         "patience": patience,
     }  # fmt: skip
@@ -221,6 +237,16 @@ def _check_tuning(tune: bool, folds: int | None, plot: Path | None) -> None:
             raise InputError(f"{option} belongs to --tune, which is not given. Add --tune, or leave {option} out.")
     if plot is not None:
         check_picture_file(plot)
+
+
+def _check_complexities(complexities: Complexities, strength: float | None, tune: bool) -> None:
+    from vcrf.errors import InputError
+
+    if complexities is not Complexities.PAPER and strength is None and not tune:
+        raise InputError(
+            f"--complexities {complexities.value} is what --complexity-strength multiplies, which is 0 unless given. "
+            "Add --complexity-strength X or --tune."
+        )
 
 
 def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
