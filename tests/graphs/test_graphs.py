@@ -128,6 +128,10 @@ def test_orders_follow_the_width_of_the_graph() -> None:
     wide = grid(4, 4, 4)
     with pytest.raises(BudgetError, match="raise max_table"):
         ScoredGraph(wide, [np.zeros(wide.shape(f)) for f in range(wide.n_factors)], max_table=500).log_partition()
+    # Each table is small enough, all of them are not.
+    long = chain(2000, 10, (1, 6))
+    with pytest.raises(BudgetError, match="together"):
+        ScoredGraph(long, [np.zeros(10)] * 2000 + [np.zeros((10,) * 6)] * 1995).best()
 
 
 @pytest.mark.parametrize("name", ["multiclass", "by hand", "tree"])

@@ -13,28 +13,37 @@ from vcrf.types import Floats, Ints
 
 # Entries of the largest table that elimination may make: 80 MB.
 MAX_TABLE = 10_000_000
+# All tables together, which marginals and the best assignment need, may have so many times as many.
+_MAX_TABLES = 10
 
 Scope = tuple[int, ...]
 
 
 def elimination_order(cards: Sequence[int], scopes: Sequence[Scope]) -> tuple[list[int], int]:
     """Order by fewest new edges (min-fill), and the number of entries of the largest table on the way."""
+    order, sizes = _order_and_sizes(cards, scopes)
+    return order, max(sizes, default=1)
+
+
+def _order_and_sizes(cards: Sequence[int], scopes: Sequence[Scope]) -> tuple[list[int], list[int]]:
+    """The order, and the number of entries of each variable's table."""
     near: list[set[int]] = [set() for _ in cards]
     for scope in scopes:
         for v in scope:
             near[v] |= set(scope) - {v}
     order: list[int] = []
-    largest, left = 1, set(range(len(cards)))
+    sizes: list[int] = []
+    left = set(range(len(cards)))
     while left:
         v = min(left, key=lambda u: (_missing_edges(near, u), len(near[u]), u))
-        largest = max(largest, prod(cards[u] for u in near[v]) * cards[v])
+        sizes.append(prod(cards[u] for u in near[v]) * cards[v])
         for u in near[v]:
             near[u] |= near[v] - {u}
             near[u].discard(v)
         near[v] = set()
         left.remove(v)
         order.append(v)
-    return order, largest
+    return order, sizes
 
 
 def _missing_edges(near: list[set[int]], v: int) -> int:
@@ -63,12 +72,16 @@ class Elimination:
     def __init__(
         self, cards: Sequence[int], scopes: Sequence[Scope], tables: Sequence[Floats], is_sum: bool, max_table: int
     ) -> None:
-        order, largest = elimination_order(cards, scopes)
-        if largest > max_table:
-            raise BudgetError(
-                f"Exact inference on this graph needs a table of {largest:,} entries; the budget is {max_table:,}. "
-                "Use fewer loops or labels (chains and trees need small tables), or raise max_table."
-            )
+        order, sizes = _order_and_sizes(cards, scopes)
+        total_budget = _MAX_TABLES * max(max_table, MAX_TABLE)
+        for what, needed, budget in (
+            ("a table of", max(sizes, default=1), max_table), ("tables that have together", sum(sizes), total_budget)
+        ):  # fmt: skip
+            if needed > budget:
+                raise BudgetError(
+                    f"Exact inference on this graph needs {what} {needed:,} entries; the budget is {budget:,}. "
+                    "Use fewer loops or labels (chains and trees need small tables), or raise max_table."
+                )
         self.cards = tuple(cards)
         self.n_factors = len(tables)
         self.steps: list[_Step] = []
