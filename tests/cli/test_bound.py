@@ -52,3 +52,29 @@ def test_bound_on_other_data_says_so(model: Path, treebank_file: Path, call: Cal
 def test_wrong_calls_are_named(model: Path, treebank_file: Path, call: Call, options: list[str], message: str) -> None:
     """Exit code 2."""
     assert message in call("bound", model, treebank_file, "--split", "train", *options, code=2).stderr
+
+
+def test_a_model_trained_with_nothing_set_has_bounds(treebank_file: Path, call: Call, tmp_path: Path) -> None:
+    """Its loss, three times the number of wrong labels, is for training: the risk is that of hamming."""
+    path = tmp_path / "m.vcrf"
+    call("train", treebank_file, "--split", "train", "-o", path)
+    found = json.loads(call("bound", path, treebank_file, "--split", "train", "--json").stdout)
+    assert (found["loss"], found["loss_bound"]) == ("HammingLoss", 1.0)
+
+
+def test_a_bound_on_a_condition_names_it(model: Path, treebank_file: Path, call: Call) -> None:
+    """The whole file has the training data in it: a held-out row must not be taken for a guarantee."""
+    found = json.loads(call("bound", model, treebank_file, "--json", "--delta", "0.5").stdout)
+    best = found["bounds"][0]
+    assert (best["name"], best["is_vacuous"]) == ("held-out sample", False)
+    assert f"This one holds if {best['condition']}" in found["meaning"]
+    assert "had no part in training" in best["condition"]
+
+
+def test_constraints_are_pointed_out(call: Call, tmp_path: Path) -> None:
+    """The risk is that of the scores alone."""
+    path = tmp_path / "m.vcrf"
+    data = tmp_path / "spans.tsv"
+    data.write_text("a\tB-X\nb\tI-X\nc\tO\n\nc\tO\na\tB-X\n\n")
+    call("train", data, "-o", path, "--constraints", "BIO", "--base-strength", "0.01")
+    assert "labels under constraints" in call("bound", path, data).stderr

@@ -182,6 +182,8 @@ def test_best_margin_is_the_smallest() -> None:
     [
         ({"rho": 0.0}, "rho must be a positive"),
         ({"rho": -1.0}, "rho must be a positive"),
+        ({"rho": 1e-308}, "rho must be a margin between"),
+        ({"rho": 1e300}, "rho must be a margin between"),
         ({"delta": 0.0}, "delta must be a probability"),
         ({"delta": 1.0}, "delta must be a probability"),
         ({"delta": float("nan")}, "delta must be a probability"),

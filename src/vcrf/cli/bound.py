@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vcrf.cli.errors import in_options
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, ModelFile, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, print_rich, print_table, say
 
@@ -61,8 +63,10 @@ def bound(
     from vcrf.cli.compiling import compile_notice
     from vcrf.complexity.report import risk_report
 
-    with compile_notice():
+    with warnings.catch_warnings(record=True) as caught, compile_notice():
         report = risk_report(trained, text, y, task_loss, delta=delta, rho=rho, paper_constants=paper_constants)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(in_options(message))
     if plot is not None:
         from vcrf.complexity.plots import plot_bounds
 
@@ -89,10 +93,16 @@ def _read(
 
     trained = load_model(model)
     check_labels_text(trained)
-    given = loss if loss is not None else read_facts(model)["parameters"].get("loss")
+    parameters = read_facts(model)["parameters"]
+    if parameters.get("constraints") is not None:
+        say(
+            "The model labels under constraints. The empirical risk here is that without them; the bounds hold with "
+            "them too if the true labels satisfy them."
+        )
+    given = loss if loss is not None else parameters.get("loss")
     if given is not None and not isinstance(given, str):
         say("The model was trained with a loss of the user's own; these bounds are about hamming. Pass --loss NAME.")
-    task_loss = get_loss(given if isinstance(given, str) and given != "none" else "hamming")
+    task_loss = get_loss(given if isinstance(given, str) and given not in ("none", "auto") else "hamming")
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
     y = _label_numbers(corpus, trained, data)
@@ -130,6 +140,8 @@ def meaning(report: RiskReport) -> str:
             f"With probability {1.0 - best.delta:g} over the draw of the sample, the mean loss on new sentences is at "
             f"most {best.total:.4f} ({best.name}). Each row holds with that probability by itself."
         )
+        if best.condition:
+            said += f" This one holds if {best.condition}."
     first = report.families[0]
     spends = (
         f"Family {first.name!r} spends most of the budget: {first.share:.0%} of the families' weight times complexity."
@@ -155,6 +167,7 @@ def _as_json(model: str, data: str, loss: str, delta: float, report: RiskReport)
                 "complexity": found.complexity, "confidence": found.confidence, "total": found.total,
                 "is_vacuous": found.is_vacuous, "complexity_at_margin_1": unit,
                 "assumptions": found.assumptions, "corrections": found.corrections,
+                "condition": found.condition,
             }
             for found, margin, unit in zip(report.bounds, report.margins, report.at_margin_1, strict=True)
         ],

@@ -25,6 +25,11 @@ IID = "the examples are independent draws from one distribution"
 BOUNDED = "the loss lies between 0 and M for every example there is"
 FIXED_CLASS = "the class of hypotheses was fixed before the sample was seen"
 FIXED_MARGIN = "rho was fixed before the sample was seen"
+STAR_SHAPED = "with every hypothesis the class has its multiples by numbers between 0 and 1, as balls have"
+
+UNSEEN = "the sample had no part in training or in choosing the model"
+FIXED_WEIGHTS = "the r_j were fixed before the sample; taken from the sample they are estimates"
+ESTIMATED = "the complexity is as estimated; the draws of signs leave an interval around it"
 
 SHARP_LIPSCHITZ = "4 instead of 4 sqrt(2): a difference of scores has gradient norm sqrt(2|F|), not 2 sqrt|F|"
 TWO_EVENTS = "log(2/delta) instead of log(1/delta): two events, each at delta/2"
@@ -43,6 +48,7 @@ class Bound:
     delta : the bound fails with at most this probability
     assumptions : what it rests on
     corrections : where it departs from the paper, and why
+    condition : an assumption that a user's sample may well break: "the sample had no part ..."; empty if there is none
     """
 
     name: str
@@ -54,6 +60,7 @@ class Bound:
     delta: float
     assumptions: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
+    condition: str = ""
 
     @property
     def total(self) -> float:
@@ -131,7 +138,9 @@ def theorem1_any_margin(
 
     The theorem is applied to the classes {h / rho_k}, rho_k = max_rho * ratio**-k, k = 0, 1, ..., each with
     delta / ((k+1)(k+2)). For a rho between two of them the smaller one counts: the complexity term grows by a factor
-    of at most `ratio`, which the paper leaves out, and delta by its sqrt(log log_2(2/rho) / m).
+    of at most `ratio`, which the paper leaves out, and delta by its sqrt(log log_2(2/rho) / m). For h / rho to be in
+    that class the set must have t h for every h in it and 0 <= t <= 1, as balls have; `complexity` is that of such a
+    set. (A single hypothesis has complexity 0, but its multiples have not.)
     """
     check_rho(rho)
     check_rho(max_rho)
@@ -153,7 +162,13 @@ def theorem1_any_margin(
         name="theorem 1, any margin",
         rho=rho,
         delta=delta,
-        assumptions=(IID, BOUNDED, FIXED_CLASS, f"rho is at most {max_rho:g}, a number fixed before the sample"),
+        assumptions=(
+            IID,
+            BOUNDED,
+            FIXED_CLASS,
+            STAR_SHAPED,
+            f"rho is at most {max_rho:g}, a number fixed before the sample",
+        ),
         corrections=(*found.corrections, "the complexity term pays for the grid of margins too"),
     )
 
@@ -411,7 +426,7 @@ def voting_term(
     n = np.unique(np.round(np.geomspace(1.0, 1e12, 2000)))
     log_compositions = gammaln(n_families + n) - gammaln(n_families) - gammaln(n + 1.0)
     a, b = (1.0, 1.0) if is_expected else (3.0, 2.0)
-    approximation = np.exp(np.minimum(log_n_outputs - n * (rho / score_range) ** 2 / 2.0, 700.0))
+    approximation = np.exp(np.minimum(log_n_outputs - n * min(rho / score_range, 1e100) ** 2 / 2.0, 700.0))
     deviation = np.sqrt((log_compositions + np.log(b * n * (n + 1.0) / delta)) / (2 * n_examples))
     return loss_bound * float(np.min(approximation + a * deviation))
 
@@ -455,7 +470,7 @@ def weighted_l1(
     return replace(
         found,
         name="weighted L1 (direct)",
-        assumptions=(IID, BOUNDED, "the r_j were fixed before the sample; taken from the sample they are estimates"),
+        assumptions=(IID, BOUNDED, FIXED_WEIGHTS),
         corrections=(*found.corrections, "not in the paper: complexity weighted feature by feature"),
     )
 
@@ -469,7 +484,7 @@ def heldout(risk: float, *, loss_bound: float, n_examples: int, delta: float = 0
     deviation = loss_bound * math.sqrt(math.log(1.0 / delta) / (2 * n_examples))
     return Bound(
         "held-out sample", risk, 0.0, deviation, 0.0, loss_bound, delta,
-        (IID, BOUNDED, "the sample had no part in training or in choosing the model"),
+        (IID, BOUNDED, UNSEEN), condition=UNSEEN,
     )  # fmt: skip
 
 
@@ -482,7 +497,7 @@ def concentration(
     attribute in x, at most |F_x|. The paper's lemma bounds h where it needs h_f.
     """
     check_delta(delta)
-    _check_counts(n_examples, max_size=max_size)
+    _check_counts(n_examples, max_size=max_size, radius=radius)
     count = max_size if max_count is None else max_count
     return 2.0 * radius * math.sqrt(max_size) * count * math.sqrt(math.log(2.0 / delta) / (2 * n_examples))
 

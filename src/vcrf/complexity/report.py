@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from vcrf.complexity.bounds import (
+    ESTIMATED,
+    FIXED_WEIGHTS,
     Bound,
     best_margin,
     check_delta,
@@ -202,7 +204,7 @@ def bound_rules(
         for name, (norm, unit) in balls.items():
             rules[name, margin] = _ball_rule(name, norm, unit, loss_at, {**setting, "paper_constants": paper_constants})
         rules["theorem 3, families voted", margin] = _voted_rule(
-            counts.problem, norms, units, loss_at, {**setting, "paper_constants": paper_constants}
+            counts.problem, norms, units, union.r_inf, loss_at, {**setting, "paper_constants": paper_constants}
         )
         rules["weighted L1 (direct)", margin] = _weighted_rule(float(norms.weighted.sum()), loss_at, setting)
     return rules
@@ -212,19 +214,25 @@ def _ball_rule(
     name: str, norm: float, unit: float, loss_at: Callable[..., float], setting: Mapping[str, object]
 ) -> _Rule:
     def rule(rho: float) -> Bound:
-        return replace(theorem1_any_norm(loss_at(rho), unit, norm, rho=rho, **setting), name=name)  # type: ignore[arg-type]
+        found = replace(theorem1_any_norm(loss_at(rho), unit, norm, rho=rho, **setting), name=name)  # type: ignore[arg-type]
+        if "estimated" in name:
+            return replace(found, assumptions=(*found.assumptions, ESTIMATED), condition=ESTIMATED)
+        return found
 
     return rule
 
 
 def _weighted_rule(penalty: float, loss_at: Callable[..., float], setting: Mapping[str, object]) -> _Rule:
-    return lambda rho: weighted_l1(loss_at(rho), penalty, rho=rho, **setting)  # type: ignore[arg-type]
+    return lambda rho: replace(
+        weighted_l1(loss_at(rho), penalty, rho=rho, **setting), condition=FIXED_WEIGHTS  # type: ignore[arg-type]
+    )  # fmt: skip
 
 
 def _voted_rule(
     problem: Problem,
     norms: WeightNorms,
     units: list[float],
+    largest_value: float,
     loss_at: Callable[..., float],
     setting: Mapping[str, object],
 ) -> _Rule:
@@ -234,7 +242,7 @@ def _voted_rule(
     def rule(rho: float) -> Bound:
         found = theorem3_any_norm(
             loss_at(rho, 1.0), norms.by_family.tolist(), units, rho=rho, log_n_outputs=log_c,
-            max_count=float(longest), **setting,  # type: ignore[arg-type]
+            max_count=longest * largest_value, **setting,  # type: ignore[arg-type]
         )  # fmt: skip
         return replace(found, name="theorem 3, families voted")
 
