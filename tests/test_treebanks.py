@@ -135,3 +135,12 @@ def test_paper_families_to_a_certified_gap(tamil):
     assert tagger.gap_ <= 1e-3 * tagger.objective_
     assert tagger.n_active_ < 0.01 * tagger.n_candidates_
     assert 1 - tagger.score(test_tokens, test_labels) < 0.25
+
+
+def test_group_norm_closes_its_gap(treebank):
+    """Frequent columns are a thousand times stiffer than rare ones: the gap must close all the same."""
+    corpus = read_corpus(treebank("tamil"), tag="upos", split="train")
+    tagger = VCRF(norm="group", max_passes=3_000).fit(corpus.tokens[:40], corpus.labels[:40])
+    assert tagger.gap_ <= 1e-3 * tagger.objective_
+    weights = tagger.result_.features, tagger.result_.weights
+    assert len(weights[0]) == np.count_nonzero(weights[1]) > 0

@@ -4,10 +4,17 @@
 
 A group is a column with all its tag patterns of one length; c_G is the strength of its family, of the cheapest one if
 twins of several families share the column (the merged penalty is then the smallest, as for L1).
-Accelerated proximal gradient steps (FISTA with restarts) on a working set of groups find which groups are zero; a step
-has one length in a group and another in the next, from the curvatures of the last scan. In between, quasi-Newton steps
-on the groups that are not zero, where the norm is smooth. The certificate is that of L1 with norms of groups:
-P* >= theta (F(w) - w.g), theta = 1 / max(1, max_G ||g_G|| / c_G) over ALL groups.
+The certificate is that of L1 with norms of groups: P* >= theta (F(w) - w.g), theta = 1 / max(1, max_G ||g_G|| / c_G)
+over ALL groups.
+
+On a working set of groups, quasi-Newton steps on the forward-backward envelope (PANOC: Stella, Themelis, Sopasakis and
+Patrinos, 2017). With z(w) the proximal step from w in a metric M (one number a group, from the curvatures of the last
+scan), the envelope is the model that z minimises:
+
+    E(w) = F(w) + g.(z - w) + 1/2 (z - w)' M (z - w) + sum_G c_G ||z_G||
+
+Where M bounds the curvature, E has the minimum of the objective, P(z(w)) <= E(w), and no kinks: a group may come and go
+along a quasi-Newton step. (Steps on the objective itself stop at kinks: on Tamil the gap stayed at a half.)
 """
 
 from __future__ import annotations
@@ -24,9 +31,12 @@ from vcrf.solvers.owlqn import LbfgsMemory
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Floats, Ints
 
-_MAX_PASSES = 3_000
+_MAX_PASSES = 10_000
+_MEMORY = 30
+# Steps between two looks at the metric and the gap.
+_PERIOD = 10
 
 
 def solve_group(
@@ -44,7 +54,11 @@ def solve_group(
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.lengths):
         raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
-    return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
+    from threadpoolctl import threadpool_limits
+
+    # One BLAS thread, as in `working_set.solve`.
+    with threadpool_limits(1):
+        return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
 
 
 class _Point(NamedTuple):
@@ -54,6 +68,15 @@ class _Point(NamedTuple):
     value: float
     g: Floats
     objective: float
+
+
+class _Envelope(NamedTuple):
+    """A point with its envelope's value, its proximal step and M (w - step), which is zero at the optimum."""
+
+    point: _Point
+    value: float
+    step: Floats
+    residual: Floats
 
 
 class _Stop(Exception):
@@ -90,6 +113,7 @@ class _Run:
         self.lower_bound, self.excess = 0.0, np.inf
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
+        self.memory = LbfgsMemory(_MEMORY)
         self.stiffness = 1.0
 
     def run(self, start: SolverResult | None) -> SolverResult:
@@ -101,17 +125,20 @@ class _Run:
             is_there = self.active.features[where] == start.features if len(w) else np.zeros(len(where), bool)
             w[where[is_there]] = start.weights[is_there]
         self.point = self._evaluate(w)
+        n_steps, n_idle, best_gap = 30, 0, np.inf
         try:
             while True:
                 self._certify()
                 self._report()
                 if self._gap() <= self.tol * self.point.objective:
                     break
-                before = self.point.objective
-                self._minimise()
-                self._move_on_face()
-                if before - self.point.objective < 0.01 * self.tol * before and not self._is_small_violation():
-                    raise _Stop(Status.SETTLED)
+                before, gap = self.point.objective, self._gap()
+                self._minimise(n_steps, max(0.1 * gap / before, 0.5 * self.tol))
+                n_steps = min(int(1.3 * n_steps), 300)
+                is_idle = before - self.point.objective <= 1e-15 * before and gap >= best_gap
+                n_idle, best_gap = n_idle + 1 if is_idle else 0, min(gap, best_gap)
+                if n_idle > 8:
+                    raise _Stop(Status.STALLED)
         except (_Stop, KeyboardInterrupt) as stop:
             status = stop.status if isinstance(stop, _Stop) else Status.INTERRUPTED
             self._certify()
@@ -180,82 +207,78 @@ class _Run:
         largest = np.zeros(len(self.first))
         np.maximum.at(largest, self.group, curvature)
         # At the optimum the variance of a group in use is about its strength; on the way it may vanish.
-        self.curvature = np.maximum(largest, np.maximum(0.1 * self.strengths, 1e-3 * float(largest.max(initial=0.0))))
-
-    def _is_small_violation(self) -> bool:
-        """Whether the next scan may close the gap: its bound is only as good as the largest violation."""
-        slope = self._slope(self.point, (self._norms(self.point.w) > 0.0)[self.group])
-        return bool(np.all(self._norms(slope) <= self.tol * self.strengths))
+        self.curvature = np.maximum(largest, np.maximum(1e-3 * self.strengths, 1e-8 * float(largest.max(initial=0.0))))
 
     def _gap(self) -> float:
         return max(self.point.objective - self.lower_bound, 0.0)
 
     # ----- minimise on the working set
 
-    def _minimise(self, n_steps: int = 20) -> None:
-        """Accelerated steps; momentum starts again when the objective rises."""
-        here, ahead, momentum = self.point, self.point, 1.0
-        for _ in range(n_steps):
-            self._check_limit()
-            new = self._step(ahead)
-            if new.objective > here.objective:
-                if ahead is here:
-                    break
-                ahead, momentum = here, 1.0
-                continue
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            push = (momentum - 1.0) / following
-            before, here, momentum = here, new, following
-            self.point = here
-            ahead = self._evaluate(here.w + push * (here.w - before.w)) if push > 0.0 else here
-        self.stiffness *= 0.7
-
-    def _move_on_face(self, n_steps: int = 100) -> None:
-        """Quasi-Newton steps on the groups in use: away from zero the norm is smooth."""
-        memory = LbfgsMemory(30)
-        memory.inverse = 1.0 / self.curvature[self.group]
-        used = (self._norms(self.point.w) > 0.0)[self.group]
-        for _ in range(n_steps):
-            here = self.point
-            slope = self._slope(here, used)
-            d = memory.direction(slope, used)
-            if not len(memory):
-                d = -memory.inverse * slope
-            decrease = float(d @ slope)
-            if decrease >= -1e-12 * here.objective:
-                return
-            step = 1.0
-            while True:
+    def _minimise(self, n_steps: int, target: float) -> None:
+        """Quasi-Newton steps until the gap would be below the target if no group outside were violated."""
+        self.memory.clear()
+        here = self._soften()
+        for i in range(1, n_steps + 1):
+            here = self._move(here)
+            if i % _PERIOD == 0 or i == n_steps:
                 self._check_limit()
-                new = self._evaluate(here.w + step * d)
-                if new.objective <= here.objective + 1e-4 * step * decrease:
-                    break
-                step *= 0.5
-                if step < 1e-4:
+                new = self._evaluate(here.step)
+                if new.objective < self.point.objective:
+                    self.point = new
+                if self._gap_on_working_set() <= target * self.point.objective:
                     return
-            memory.add(new.w - here.w, self._slope(new, used) - slope)
-            self.point = new
+                if self._is_too_soft(here, new):
+                    here = self._stiffen(here.point)
 
-    def _slope(self, point: _Point, used: Bools) -> Floats:
-        """Gradient of the objective on the groups in use."""
-        scale = self.strengths / np.maximum(self._norms(point.w), 1e-12)
-        return np.where(used, point.g + scale[self.group] * point.w, 0.0)
+    def _soften(self) -> _Envelope:
+        """The envelope at the best point, in a metric as soft as seems safe."""
+        self.stiffness *= 0.7
+        here = self._envelope(self.point)
+        while self._is_too_soft(here, self._evaluate(here.step)):
+            self._check_limit()
+            here = self._stiffen(here.point)
+        return here
+
+    def _stiffen(self, point: _Point) -> _Envelope:
+        self.stiffness *= 2.0
+        self.memory.clear()
+        return self._envelope(point)
+
+    def _is_too_soft(self, here: _Envelope, new: _Point) -> bool:
+        """Whether the objective at the proximal step exceeds the model that the step minimises."""
+        return new.objective > here.value + 1e-12 * (1.0 + abs(here.value)) and self.stiffness < 1e12
+
+    def _envelope(self, point: _Point) -> _Envelope:
+        metric = self.stiffness * self.curvature
+        wide = metric[self.group]
+        step = self._shrink(point.w - point.g / wide, 1.0 / metric)
+        move = step - point.w
+        model = point.value + float(point.g @ move) + 0.5 * float(move**2 @ wide)
+        return _Envelope(point, model + float(self.strengths @ self._norms(step)), step, -wide * move)
+
+    def _move(self, here: _Envelope) -> _Envelope:
+        """The quasi-Newton step, or between it and the proximal step, so that the envelope falls."""
+        self.memory.inverse = 1.0 / (self.stiffness * self.curvature[self.group])
+        proximal = here.step - here.point.w
+        d = self.memory.direction(here.residual, None) if len(self.memory) else proximal
+        share = 1.0
+        while True:
+            self._check_limit()
+            new = self._envelope(self._evaluate(here.point.w + share * d + (1.0 - share) * proximal))
+            if new.value <= here.value + 1e-4 * float(here.residual @ proximal) or share == 0.0:
+                break
+            share = 0.4 * share if share > 0.05 else 0.0
+        self.memory.add(new.point.w - here.point.w, new.residual - here.residual)
+        return new
+
+    def _gap_on_working_set(self) -> float:
+        point = self.point
+        worst = float((self._norms(point.g) / self.strengths).max(initial=1.0))
+        return point.objective - (point.value - float(point.w @ point.g)) / worst
 
     def _check_limit(self) -> None:
         if self.surrogate.n_passes >= self.max_passes:
             raise _Stop(Status.MAX_PASSES)
-
-    def _step(self, point: _Point) -> _Point:
-        """One proximal step, its lengths shortened until the quadratic model is an upper bound."""
-        while True:
-            steps = 1.0 / (self.stiffness * self.curvature)
-            w = self._shrink(point.w - steps[self.group] * point.g, steps)
-            new = self._evaluate(w)
-            move = w - point.w
-            model = point.value + float(point.g @ move) + 0.5 * float((move**2) @ (1.0 / steps)[self.group])
-            if new.value <= model + 1e-12 * (1.0 + abs(point.value)) or self.stiffness > 1e12:
-                return new
-            self.stiffness *= 2.0
 
     # ----- reporting
 
