@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import itertools
 import json
 import os
 import pickle
@@ -26,12 +27,13 @@ from sklearn.exceptions import ConvergenceWarning
 import corpora
 import vcrf
 from hostile import Parts, damaged, forged, frame
-from vcrf import VCRF, load, model_file, read_corpus, tensor_file
+from vcrf import VCRF, load, losses, model_file, read_corpus, tensor_file
 from vcrf.compat import CRF
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template
 from vcrf.model import Model
+from vcrf.model_json import dump_params, load_params
 from vcrf.solvers.result import Status
 from vcrf.strings import StringList
 
@@ -173,6 +175,60 @@ def test_parameters_come_back_but_not_the_users_objects(tmp_path):
     assert type(params["base_strength"]) is float
     assert type(params["max_passes"]) is int
     assert params["verbose"] is False
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.HammingLoss(normalised=False, cost=2.0),
+        losses.EditLoss(insertion=np.array([1.0, 2.0]), substitution=np.array([[0.0, 1.0], [3.0, 0.0]]), cap=3.0),
+        losses.AlignedNgramLoss(n=3) + 0.5 * losses.EditLoss(band=None),
+        losses.WeightedHammingLoss({"A": 2.0}),
+        losses.WeightedHammingLoss({("A", "B"): np.float64(3.0)}, normalised=False),
+        losses.MarkovLoss(1, 1.0 - np.eye(2)),
+        losses.ZeroOneLoss(),
+        losses.SmithWatermanLoss(match=3.0),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_a_loss_comes_back(loss):
+    """Through JSON text: class, parameters and values are the same."""
+    stored = json.loads(json.dumps(dump_params({"loss": loss})))
+    again = load_params(stored, {"loss"})["loss"]
+    assert type(again) is type(loss)
+    ours, theirs = loss.for_labels(["A", "B"]), again.for_labels(["A", "B"])
+    for y in itertools.product(range(2), repeat=4):
+        assert theirs(y, (0, 1, 1, 0)) == ours(y, (0, 1, 1, 0))
+
+
+def test_a_loss_without_a_written_form_is_left_out_with_a_word(tmp_path):
+    """A function cannot be stored: save says so, and the model is whole."""
+    fitted = trained(VCRF(loss=losses.MarkovLoss(1, lambda _, a, b: float(a != b)), base_strength=0.1, norm="l1"), X)
+    with pytest.warns(UserWarning, match="MarkovLoss cannot be written"):
+        fitted.save(tmp_path / "m.vcrf")
+    loaded = vcrf.load(tmp_path / "m.vcrf")
+    assert loaded.loss == "auto"
+    assert loaded.predict(X) == fitted.predict(X)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"class": "os.system"},
+        {"class": "EditLoss", "band": -1},
+        {"class": "EditLoss", "colour": 1},
+        {"class": "SumLoss", "losses": 3},
+        {"class": "ScaledLoss", "loss_": 1},
+        {"class": "WeightedHammingLoss", "costs": {"array": ["x"]}},
+        {"class": ["EditLoss"]},
+        {"class": "ScaledLoss", "loss": 1, "factor": 1.0},
+        [],
+    ],
+)
+def test_a_stored_loss_that_does_not_fit_is_refused(stored):
+    """Nothing but our classes with their own parameters is built."""
+    with pytest.raises(InputError):
+        load_params({"loss": {"loss": stored}}, {"loss"})
 
 
 def test_numbers_that_are_not_finite_come_back(tmp_path):

@@ -7,6 +7,7 @@ expected, as {"number": "inf"} elsewhere. Whatever is read is checked; errors ar
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from numbers import Integral, Real
@@ -191,6 +192,10 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = None
         elif _is_families(value):
             found[name] = {"families": [_dump_family(family) for family in value]}
+        elif name == "loss" and not isinstance(value, str):
+            stored = _dump_loss(value)
+            if stored is not None:
+                found[name] = {"loss": stored}
         elif name == "constraints" and not isinstance(value, str):
             found[name] = {"constraints": _dump_constraints(as_constraints(value))}
         elif isinstance(value, Mapping):
@@ -215,11 +220,30 @@ def _load_param(value: Any, name: str) -> Any:
         return None
     if isinstance(value, dict) and set(value) == {"families"}:
         return [_load_family(item) for item in _list(value["families"], name)]
+    if isinstance(value, dict) and set(value) == {"loss"}:
+        from vcrf.losses.stored import load_loss
+
+        return load_loss(value["loss"])
     if isinstance(value, dict) and set(value) == {"constraints"}:
         return _load_constraints(value["constraints"])
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
         return {key: load_scalar(item, name) for key, item in value["mapping"].items()}
     return load_scalar(value, name)
+
+
+def _dump_loss(loss: Any) -> dict[str, Any] | None:
+    """The loss's class and parameters; a loss with a function, a transducer or of another's class is left out."""
+    from vcrf.losses.stored import dump_loss
+
+    stored = dump_loss(loss)
+    if stored is None:
+        warnings.warn(
+            f"The loss {type(loss).__name__} cannot be written to a model file and is left out: the loaded estimator "
+            "tags the same, but has the default loss as its parameter.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return stored
 
 
 def _dump_constraints(constraints: Constraints) -> dict[str, Any]:
