@@ -9,7 +9,7 @@ from sklearn.base import clone
 import vcrf
 from vcrf import M3N, VCRF, StructSVM, VExponential, VStructBoost
 from vcrf.data import SyntheticLanguage
-from vcrf.errors import InputError
+from vcrf.errors import BudgetError, InputError
 from vcrf.losses import EditLoss, HammingLoss, WeightedHammingLoss, get_loss
 from vcrf.surrogates import evaluate
 
@@ -117,3 +117,18 @@ def test_open_labels_need_crf(corpus):
             estimator(loss="edit").fit(corpus.tokens, labels)
     with pytest.raises(InputError, match="Use crf"):
         VStructBoost().fit(corpus.tokens, labels)
+
+
+@pytest.mark.parametrize("estimator", [VStructBoost, M3N, StructSVM])
+def test_a_scan_beyond_the_budget_is_refused(estimator, corpus, monkeypatch):
+    """Posteriors of arcs are kept at every token: the message says how much, and what to change."""
+    monkeypatch.setattr("vcrf.surrogates.product.MAX_ARC_BYTES", 1_000)
+    with pytest.raises(BudgetError, match=r"needs .* arcs at each of .* Lower `tags`"):
+        estimator(loss="edit").fit(corpus.tokens, corpus.labels)
+
+
+def test_group_norm_refuses_open_labels(corpus):
+    """The objective is then not convex: no gap can be certified."""
+    labels = [[None, *labels[1:]] for labels in corpus.labels]
+    with pytest.raises(InputError, match="label of every token"):
+        VCRF(norm="group").fit(corpus.tokens, labels)

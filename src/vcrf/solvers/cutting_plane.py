@@ -142,6 +142,7 @@ class _Run:
         for limit in self.limits.values():
             keep |= mass > limit
         self.surrogate = MaxSurrogate(problem, keep, choice, threads)
+        self.surrogate.check_memory(self.limits)
         self.cuts = _Cuts()
         self.known: set[tuple[int, bytes]] = set()
         self.lower_bound, self.excess = 0.0, np.inf

@@ -54,6 +54,8 @@ def solve_group(
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.lengths):
         raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
+    if problem.is_partial:
+        raise InputError("norm='group' needs the label of every token, some are left open: use norm='l1' or 'elastic'.")
     from threadpoolctl import threadpool_limits
 
     # One BLAS thread, as in `working_set.solve`.

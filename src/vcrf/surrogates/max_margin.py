@@ -20,6 +20,7 @@ from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss, join_automata
 from vcrf.surrogates.crf import CrfSurrogate, Scan, _corrections, build_tables
+from vcrf.surrogates.product import check_arcs
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -99,12 +100,22 @@ class MaxSurrogate(CrfSurrogate):
         )
         return best
 
+    def _scanned(self, limits: dict[int, Floats]) -> dict[int, Ints]:
+        """The columns that a scan looks at for each length of patterns."""
+        return {k: np.flatnonzero(self.keep & (self.column_mass > limit)) for k, limit in limits.items()}
+
+    def check_memory(self, limits: dict[int, Floats]) -> None:
+        """Refuse, before any work, a problem whose scan would not fit."""
+        longest = max((k for k, found in self._scanned(limits).items() if len(found)), default=1)
+        if longest > 1:
+            check_arcs(self.problem, self.problem.n_labels**longest, "Lower `tags`, or use the surrogate crf.")
+
     def scan_mixture(self, mixture: Mixture, limits: dict[int, Floats]) -> Scan:
         """All candidates whose |g| exceeds their limit, g = sum of shares * (Psi(sequence) - Psi(truth))."""
         from vcrf.kernels import cuts
 
         problem, n_labels = self.problem, self.problem.n_labels
-        columns = {k: np.flatnonzero(self.keep & (self.column_mass > limit)) for k, limit in limits.items()}
+        columns = self._scanned(limits)
         order = max([2, *(k for k, found in columns.items() if len(found))])
         has_patterns = any(k > 1 and len(found) for k, found in columns.items())
         n_tokens = problem.n_tokens

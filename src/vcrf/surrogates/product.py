@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 MAX_ARC_BYTES = 4 * 2**30
 
 
+def check_arcs(problem: Problem, n_arcs: int, advice: str) -> None:
+    """Refuse to keep posteriors of arcs at every token beyond the budget."""
+    n_bytes = 8 * n_arcs * problem.n_tokens
+    if n_bytes > MAX_ARC_BYTES:
+        raise BudgetError(
+            f"With this surrogate and loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
+            f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. {advice}"
+        )
+
+
 class ProductSurrogate(CrfSurrogate):
     """Value, gradient and scan of the crf surrogate with any loss; the contract is that of `CrfSurrogate`."""
 
@@ -59,7 +69,9 @@ class ProductSurrogate(CrfSurrogate):
         problem, n_labels, tables = self.problem, self.problem.n_labels, self._tables
         cor, bounds = self._corrections, self._sentence_bounds
         n_arcs = n_labels**tables.order
-        arcs = np.zeros((self._kept_tokens(n_arcs) if keep_arcs else 0, n_arcs))
+        if keep_arcs:
+            check_arcs(problem, n_arcs, "Lower `tags`, or use loss='hamming'.")
+        arcs = np.zeros((problem.n_tokens if keep_arcs else 0, n_arcs))
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
@@ -89,16 +101,6 @@ class ProductSurrogate(CrfSurrogate):
             output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, counts.sum(axis=0),
             (none, none, rows, arcs),
         )  # fmt: skip
-
-    def _kept_tokens(self, n_arcs: int) -> int:
-        n_bytes = 8 * n_arcs * self.problem.n_tokens
-        if n_bytes > MAX_ARC_BYTES:
-            raise BudgetError(
-                f"With this loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
-                f"{self.problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Lower `tags`, or "
-                "use loss='hamming'."
-            )
-        return self.problem.n_tokens
 
     def _do_hard(
         self, active: ActiveSet, scores: Floats, sentences: Sentences, counts: Floats, arcs: Floats, output: PassOutput
