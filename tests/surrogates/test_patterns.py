@@ -25,11 +25,9 @@ few = settings(max_examples=30)
 
 
 def surrogate_of(case, threads=1):
-    """The surrogate with every pass on the automaton, no column screened and complete scans."""
+    """The surrogate with every pass on the automaton, and no column screened."""
     keep = np.ones(len(case.problem.columns), bool)
-    surrogate = PatternSurrogate(case.problem, keep, case.costs, threads, is_forced=True)
-    surrogate.scan_all()
-    return surrogate
+    return PatternSurrogate(case.problem, keep, case.costs, threads, is_forced=True)
 
 
 def check(case, features, w, expected, rtol=1e-9):
@@ -190,7 +188,6 @@ def test_pairs_of_columns_are_summed_in_parts(monkeypatch):
     for room in (1 << 22, 4):
         monkeypatch.setattr(pattern_scan, "_MAX_SUMS", room)
         surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(2), is_forced=True)
-        surrogate.scan_all()
         scans.append(surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)[1])
     np.testing.assert_array_equal(scans[0].features, scans[1].features)
     np.testing.assert_array_equal(scans[0].gradients, scans[1].gradients)
@@ -198,15 +195,16 @@ def test_pairs_of_columns_are_summed_in_parts(monkeypatch):
 
 
 def test_first_scans_go_one_label_further_than_the_working_set():
-    """Without long patterns in the working set a scan with violators stops, and says so; `scan_all` ends that."""
+    """Without long patterns in the working set a scan with violators stops, and says so; complete ones find more."""
     problem = random_problem(tags=5)
     limits = {k: np.full(len(problem.columns), 0.01) for k in range(1, 6)}
     surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(30), is_forced=True)
+    surrogate.allow_short_scans(True)
     empty = surrogate.compile(np.zeros(0, np.int64))
     _, scan = surrogate.scan(empty, np.zeros(0), limits)
     assert not scan.is_complete
     assert problem.split_features(scan.features)[1].max() == 2
-    surrogate.scan_all()
+    surrogate.allow_short_scans(False)
     _, scan = surrogate.scan(empty, np.zeros(0), limits)
     assert scan.is_complete
     assert problem.split_features(scan.features)[1].max() > 2

@@ -168,6 +168,7 @@ class _Run:
         mass = choice.column_mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
         self.surrogate = choice.build(problem, keep, threads, lattice)
+        self.surrogate.allow_short_scans(True)
         self.memory = LbfgsMemory(_MEMORY)
         self.on_face = False
         self.mark = (0, np.inf)  # passes and objective when the decrease was last looked at
@@ -219,7 +220,7 @@ class _Run:
                     raise _Interrupted(Status.STALLED)
                 n_steps = min(int(1.3 * n_steps), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
-            self.surrogate.scan_all()
+            self.surrogate.allow_short_scans(False)
             status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self._gap(state) <= self.tol * state.objective:
@@ -237,7 +238,7 @@ class _Run:
         """The weights that the watch prefers, certified like any others."""
         if self.watch is None or self.watch.preferred is None:
             return state, status
-        self.surrogate.scan_all()
+        self.surrogate.allow_short_scans(False)
         state, _ = self._certify(self._compile(*self.watch.preferred))
         if self._gap(state) <= self.tol * state.objective:
             return state, Status.CONVERGED

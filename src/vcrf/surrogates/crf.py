@@ -353,8 +353,8 @@ class CrfSurrogate:
         by_number = np.argsort(features, kind="stable")
         return self._value(), Scan(features[by_number], gradients[by_number])
 
-    def scan_all(self) -> None:
-        """From now on every scan is complete; here all are."""
+    def allow_short_scans(self, is_allowed: bool) -> None:
+        """Whether the next scans may be incomplete (see `Scan`); here none is."""
 
     def _scan_length(self, k: int, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
         if len(columns) == 0:

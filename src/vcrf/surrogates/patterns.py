@@ -88,7 +88,7 @@ class PatternSurrogate(CrfSurrogate):
         self.is_forced = is_forced
         self._is_by_arcs = self._needs_messages = False
         # Scans that may still leave out longer patterns than the working set's by two labels or more.
-        self._n_short_scans = problem.order
+        self._n_short_scans = 0
         # Feature numbers (sorted) and variances of plain patterns, of the last scan.
         self._known_variances = np.zeros(0, np.int64), np.zeros(0)
 
@@ -212,8 +212,8 @@ class PatternSurrogate(CrfSurrogate):
         """Value at w, and all candidates whose |gradient| exceeds their limit, as `CrfSurrogate.scan`.
 
         Longer patterns than 2 are only looked at if their parts have counts above the limits. A gradient found for them
-        is the true one up to a millionth of the limit, which is added to its size. The first scans end where the
-        working set could grow by one label: they are not complete.
+        is the true one up to a millionth of the limit, which is added to its size. If that is allowed, the next
+        few scans end where the working set could grow by one label: they are not complete.
         """
         self._arc_pass(active, _plan_of(active), w)
         value = float(self.problem.weights @ self._values)
@@ -223,9 +223,9 @@ class PatternSurrogate(CrfSurrogate):
         self._known_variances = levels.variances
         return value, scan
 
-    def scan_all(self) -> None:
-        """From now on every scan is complete."""
-        self._n_short_scans = 0
+    def allow_short_scans(self, is_allowed: bool) -> None:
+        """Whether the next few scans may be incomplete."""
+        self._n_short_scans = self.problem.order if is_allowed else 0
 
 
 def _plan_of(active: ActiveSet) -> ArcPlan:
