@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from vcrf.errors import InputError
 from vcrf.estimators import VCRF, TrainingData
 from vcrf.model import Label
 from vcrf.problem import Problem
@@ -73,11 +72,9 @@ class _MaxEstimator(VCRF):
         from vcrf.solvers.cutting_plane import solve_max
 
         problem = data.problem
-        if self._form()["norm"] == "group":
-            raise InputError(f"norm='group' is for smooth surrogates; {type(self).__name__} takes l1, l2 or elastic.")
         return solve_max(
             problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
-            watch=watch, **self._running(),
+            watch=watch, is_group=self._form()["norm"] == "group", **self._running(),
         )  # fmt: skip
 
 

@@ -17,21 +17,22 @@ and g = sum_k lam_k d_k over ALL candidates, P* >= theta A - Omega*(theta g). No
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
-from vcrf.solvers.certificate import certify
+from vcrf.solvers.certificate import Certificate, certify
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.crf import Scan
 from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.cuts import Firing, Master
@@ -59,12 +60,17 @@ def solve_max(
     start: SolverResult | None = None,
     callback: Callback | None = None,
     watch: Watch | None = None,
+    is_group: bool = False,
 ) -> SolverResult:
     """Minimise a maximum surrogate to a certified relative gap; parameters as in `working_set.solve`.
 
+    With `is_group` the penalty is the group norm, `penalty.l1` its strengths.
     A pass finds the best label sequence of every sentence. The gap is that of the surrogate itself.
     """
-    return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
+    from vcrf.solvers.group_cuts import GroupCuttingPlanes
+
+    kind = GroupCuttingPlanes if is_group else CuttingPlanes
+    return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
 
 
 @dataclass
@@ -118,7 +124,9 @@ class _Point:
     objective: float = np.inf
 
 
-class _Run:
+class CuttingPlanes:
+    """One run; `group_cuts` has another penalty."""
+
     def __init__(
         self,
         problem: Problem,
@@ -133,14 +141,8 @@ class _Run:
         self.problem, self.tol, self.max_passes = problem, tol, max_passes
         self.callback, self.watch = callback, watch
         self.penalty = penalty.bind(problem)
-        self.limits = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
-        if not self.penalty.is_smooth_part and not all(np.all(limit > 0.0) for limit in self.limits.values()):
-            raise InputError("Some family has strength 0: with m3n and structsvm every strength must be positive.")
         self.family_penalty, self.choice, self.threads = penalty, choice, threads
-        mass = MaxSurrogate.mass(problem, choice)
-        keep = np.zeros(len(problem.columns), bool)
-        for limit in self.limits.values():
-            keep |= mass > limit
+        keep = self._set_limits(MaxSurrogate.mass(problem, choice))
         self.surrogate = MaxSurrogate(problem, keep, choice, threads)
         self.surrogate.check_memory(self.limits)
         self.cuts = _Cuts()
@@ -152,6 +154,16 @@ class _Run:
         self.rho, self.n_null = 0.0, 0
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
+
+    def _set_limits(self, mass: Floats) -> Bools:
+        """Set what a scan compares |g| with; returns the columns that can carry weight."""
+        self.limits = {k: self.penalty.column_thresholds(k) for k in self.problem.lengths}
+        if not self.penalty.is_smooth_part and not all(np.all(limit > 0.0) for limit in self.limits.values()):
+            raise InputError("Some family has strength 0: with m3n and structsvm every strength must be positive.")
+        keep = np.zeros(len(self.problem.columns), bool)
+        for limit in self.limits.values():
+            keep |= mass > limit
+        return keep
 
     # ----- the outer loop
 
@@ -196,8 +208,6 @@ class _Run:
 
         With u = w / T the problem at temperature T is T times crf with loss / T and an l2 part of T times the strength.
         """
-        from vcrf.solvers.working_set import solve
-
         penalty = self.family_penalty
         # Quasi-Newton steps are enough for a start, at a fraction of the time.
         smooth = replace(self.choice.smooth, has_hessian=False)
@@ -209,9 +219,9 @@ class _Run:
                 result = replace(result, weights=result.weights * (before / temperature))
                 if self._is_too_cold(smooth.scaled(1.0 / temperature), result):
                     break
-            result = solve(
-                self.problem, FamilyPenalty(penalty.l1, temperature * penalty.l2, penalty.count_power),
-                surrogate=smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.03 * share), threads=self.threads,
+            result = self._smooth_result(
+                FamilyPenalty(penalty.l1, temperature * penalty.l2, penalty.count_power),
+                smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.03 * share), threads=self.threads,
                 start=result, callback=self._relay, max_passes=max(self.max_passes - self.surrogate.n_passes, 1),
             )  # fmt: skip
             self.surrogate.n_passes += result.n_passes
@@ -224,6 +234,11 @@ class _Run:
             share *= _FACTOR
             if share < _LAST[self.choice.kind]:
                 break
+
+    def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
+        from vcrf.solvers.working_set import solve
+
+        return solve(self.problem, penalty, surrogate=choice, **options)
 
     def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
@@ -261,10 +276,11 @@ class _Run:
         smooth = self.choice.smooth.scaled(1.0 / temperature).build(
             self.problem, self.surrogate.keep, self.threads, "dense"
         )
-        _, scan = smooth.scan(smooth.compile(result.features), result.weights, self.limits)
-        smooth.workers.close()
+        active = smooth.compile(result.features)
+        smooth.value_and_gradient(active, result.weights)
         mean = temperature * float(self.problem.weights @ smooth.mean_losses())
-        found = certify(self.penalty, mean, 0.0, scan.features, scan.gradients)
+        found, _ = self._bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
+        smooth.workers.close()
         if found.lower_bound > self.lower_bound:
             self.lower_bound, self.excess = found.lower_bound, found.excess
 
@@ -281,7 +297,6 @@ class _Run:
         """Compile the features and the cuts' rows on them; the weights of those that stay are kept."""
         old, old_w = self.active.features, self.w
         self.active = self.surrogate.compile(features)
-        self.groups = self.penalty.groups_of(features)
         self.w = np.zeros(len(features))
         where = np.searchsorted(features, old)
         self.w[where] = old_w
@@ -317,7 +332,8 @@ class _Run:
         where = np.searchsorted(self.active.features, self.best.features)
         centre[where] = self.best.w
         return Master(
-            ptr, row_ptr, index, value, self.cuts.intercept, self.problem.weights, self.groups, penalty.ptr,
+            ptr, row_ptr, index, value, self.cuts.intercept, self.problem.weights,
+            penalty.groups_of(self.active.features), penalty.ptr,
             penalty.member_l1, penalty.member_l2, self.rho, centre,
         )  # fmt: skip
 
@@ -330,15 +346,22 @@ class _Run:
         master, cuts = self._master(), self.cuts
         g = np.zeros(len(self.active))
         kernels.sums(master, cuts.lam, g)
-        kernels.weights_of(master, g, self.w)
+        weights_of, ascend = self._kernels()
+        weights_of(master, g, self.w)
         enough = 0.0
         for _ in range(_MASTER_ROUNDS):
-            gap = kernels.ascend(master, cuts.lam, g, self.w, 11, enough)
-            dual = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.groups, self.w)
+            gap = ascend(master, cuts.lam, g, self.w, 11, enough)
+            dual = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
             dual += 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
             enough = 0.2 * max(self.best.objective - dual, 0.1 * self.tol * self.best.objective)
             if gap <= enough:
                 break
+
+    def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
+        """What sets weights from multipliers, and what ascends."""
+        from vcrf.kernels import cuts as kernels
+
+        return kernels.weights_of, kernels.ascend
 
     def _first_rho(self) -> float:
         """Moving a weight by its own size costs as much as its l1 part, or its l2 part without one."""
@@ -350,7 +373,8 @@ class _Run:
 
     # ----- evaluation and certificate
 
-    def _penalty_of(self, groups: Ints, w: Floats) -> float:
+    def _penalty_of(self, features: Ints, w: Floats) -> float:
+        groups = self.penalty.groups_of(features)
         return self.penalty.smooth(groups, w)[0] + float(self.penalty.group_thresholds[groups] @ np.abs(w))
 
     def _objective(self, features: Ints, w: Floats) -> _Point:
@@ -359,7 +383,7 @@ class _Run:
         found = self.surrogate.find_best(active, w)
         self._n_new = self._add_cuts(found)
         value = float(self.problem.weights @ found.values)
-        return _Point(features, w.copy(), value + self._penalty_of(self.penalty.groups_of(features), w))
+        return _Point(features, w.copy(), value + self._penalty_of(features, w))
 
     def _evaluate(self) -> int:
         """Objective at the master's weights; returns the number of new cuts."""
@@ -416,10 +440,16 @@ class _Run:
         """Lower bound from a scan of all candidates; returns how many joined the working set."""
         cuts = self.cuts
         mixture = Mixture(cuts.sentence, cuts.label_ptr, cuts.labels, cuts.lam * cuts.slope)
-        scan = self.surrogate.scan_mixture(mixture, self.limits)
-        found = certify(self.penalty, float(cuts.lam @ cuts.intercept), 0.0, scan.features, scan.gradients)
+        found, scan = self._bound(
+            lambda limits: self.surrogate.scan_mixture(mixture, limits), float(cuts.lam @ cuts.intercept)
+        )
         self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         return self._next_working_set(scan)
+
+    def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
+        """Lower bound from a mixture's mean loss, and the candidates that exceed their threshold."""
+        scan = scan_all(self.limits)
+        return certify(self.penalty, value, 0.0, scan.features, scan.gradients), scan
 
     def _next_working_set(self, scan: Scan) -> int:
         """Features with a weight, and all that exceed their threshold."""

@@ -1,0 +1,90 @@
+"""Cutting planes (see `solvers.cutting_plane`) for the maximum surrogates with the group norm.
+
+The conjugate of sum_G c_G ||w_G|| is 0 where ||g_G|| <= c_G for all groups: the lower bound is A / max(1, max_G
+||g_G|| / c_G), over ALL groups. A scan finds the columns with a large entry, a second one all their entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.penalties import FamilyPenalty
+from vcrf.problem import Problem
+from vcrf.solvers.certificate import Certificate
+from vcrf.solvers.cutting_plane import CuttingPlanes
+from vcrf.solvers.result import SolverResult
+from vcrf.surrogates.choice import SmoothChoice
+from vcrf.surrogates.crf import Scan
+from vcrf.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.kernels.cuts import Master
+
+_SMOOTH_PASSES = 100
+
+
+class GroupCuttingPlanes(CuttingPlanes):
+    """One run with the group norm."""
+
+    def _set_limits(self, mass: Floats) -> Bools:
+        """A group whose norm exceeds c has an entry above c / sqrt(its size), and a mass above c / sqrt(2)."""
+        problem = self.problem
+        if any(problem.observed_for(k) for k in problem.lengths):
+            raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
+        strengths = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
+        if not all(np.all(limit > 0.0) for limit in strengths.values()):
+            raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
+        self.limits = {k: limit / problem.n_labels ** (0.5 * k) for k, limit in strengths.items()}
+        keep = np.zeros(len(problem.columns), bool)
+        for limit in strengths.values():
+            keep |= np.sqrt(2.0) * mass > limit
+        return keep
+
+    def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
+        from vcrf.solvers.group import solve_group
+
+        # A start needs no more; near the optimum of a low temperature the group norm takes thousands of passes.
+        options["max_passes"] = min(options["max_passes"], _SMOOTH_PASSES)
+        return solve_group(self.problem, penalty, choice, **options)
+
+    def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
+        near = scan_all(self.limits)
+        column, length, _ = self.problem.split_features(near.features)
+        wanted = {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()}
+        for k, limit in wanted.items():
+            limit[column[length == k]] = 0.0
+        whole = scan_all(wanted)
+        group, first = _groups(self.problem, whole.features)
+        norms = np.sqrt(np.bincount(group, whole.gradients**2, len(first) - 1))
+        ratios = norms / self.penalty.thresholds(whole.features[first[:-1]])
+        worst = float(ratios.max(initial=1.0))
+        beyond = (ratios > 1.0)[group]
+        return Certificate(max(value, 0.0) / worst, worst - 1.0), Scan(whole.features[beyond], whole.gradients[beyond])
+
+    def _penalty_of(self, features: Ints, w: Floats) -> float:
+        group, first = _groups(self.problem, features)
+        norms = np.sqrt(np.bincount(group, w**2, len(first) - 1))
+        return float(self.penalty.thresholds(features[first[:-1]]) @ norms)
+
+    def _master(self) -> Master:
+        features = self.active.features
+        group, first = _groups(self.problem, features)
+        strengths = self.penalty.thresholds(features[first[:-1]])
+        return super()._master()._replace(groups=group, member_ptr=first, l1=strengths, l2=np.zeros(0))
+
+    def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
+        from vcrf.kernels import group_cuts
+
+        return group_cuts.group_weights_of, group_cuts.group_ascend
+
+
+def _groups(problem: Problem, features: Ints) -> tuple[Ints, Ints]:
+    """Number of each (sorted) feature's group, and the first feature of each group, with the end."""
+    column, length, _ = problem.split_features(features)
+    is_first = np.ones(len(features), bool)
+    is_first[1:] = (column[1:] != column[:-1]) | (length[1:] != length[:-1])
+    return np.cumsum(is_first) - 1, np.append(np.flatnonzero(is_first), len(features))
