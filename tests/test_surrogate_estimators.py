@@ -136,10 +136,10 @@ def test_group_norm_refuses_open_labels(corpus):
 
 @pytest.mark.parametrize("estimator", [M3N, StructSVM])
 def test_maximum_surrogates_take_the_group_norm(estimator, corpus):
-    """All labels of an attribute come in together, to a certified gap. The norm is below L1's: so is the optimum."""
-    tagger = estimator(norm="group", base_strength=0.05).fit(corpus.tokens, corpus.labels)
+    """To a certified gap; the lower bound stays below an objective that some weights are known to attain."""
+    tagger = estimator(norm="group", base_strength=0.005).fit(corpus.tokens, corpus.labels)
     assert tagger.gap_ <= 1e-2 * tagger.objective_
-    sparse = estimator(norm="l1", base_strength=0.05, tol=0.1).fit(corpus.tokens, corpus.labels)
-    assert tagger.objective_ - tagger.gap_ <= sparse.objective_
+    attained = {M3N: 0.016442, StructSVM: 0.083054}[estimator]
+    assert tagger.objective_ - tagger.gap_ <= attained <= 1.02 * tagger.objective_
     with pytest.raises(InputError, match="candidates='all'"):
         estimator(norm="group", candidates="observed").fit(corpus.tokens, corpus.labels)

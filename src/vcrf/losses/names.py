@@ -38,11 +38,18 @@ def get_loss(loss: object) -> Loss | None:
         raise InputError(f"loss must be None, a vcrf.losses.Loss, or one of {', '.join(LOSSES)}; got {loss!r}.")
     try:
         return LOSSES[name](**_settings(settings))
-    except (TypeError, ValueError, SyntaxError) as error:
+    except (TypeError, ValueError) as error:
         raise InputError(f"Cannot read the loss {loss!r}: expected a form like edit:band=2,cap=3. {error}") from None
 
 
 def _settings(text: str) -> dict[str, Any]:
     """Parameters "key=value,key=value" whose values are numbers, True, False or None."""
     pairs = [part.partition("=") for part in text.split(",") if part]
-    return {key.strip(): ast.literal_eval(value.strip()) for key, _, value in pairs}
+    return {key.strip(): _setting(value.strip()) for key, _, value in pairs}
+
+
+def _setting(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise InputError(f"{text!r} is no number, True, False or None.") from None
