@@ -35,6 +35,8 @@ from vcrf.types import Floats, Ints
 
 _MAX_PASSES = 10_000
 _MEMORY = 30
+# Times the largest weight.
+_LONGEST_STEP = 10.0
 # Steps between two looks at the metric and the gap.
 _PERIOD = 10
 
@@ -263,6 +265,9 @@ class _Run:
         self.memory.inverse = 1.0 / (self.stiffness * self.curvature[self.group])
         proximal = here.step - here.point.w
         d = self.memory.direction(here.residual, None) if len(self.memory) else proximal
+        # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
+        longest = _LONGEST_STEP * (1.0 + float(np.abs(here.point.w).max(initial=0.0)))
+        d, proximal = (x * min(1.0, longest / max(float(np.abs(x).max(initial=0.0)), 1e-300)) for x in (d, proximal))
         share = 1.0
         while True:
             self._check_limit()
@@ -270,6 +275,9 @@ class _Run:
             if new.value <= here.value + 1e-4 * float(here.residual @ proximal) or share == 0.0:
                 break
             share = 0.4 * share if share > 0.05 else 0.0
+        if new.value < self.lower_bound:
+            # No envelope is below the optimum unless the metric is too soft.
+            return self._stiffen(self.point)
         self.memory.add(new.point.w - here.point.w, new.residual - here.residual)
         return new
 
