@@ -16,6 +16,7 @@ from vcrf.families import intern_sentences, transition_families
 from vcrf.kernels import patterns as kernels
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
+from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates import pattern_scan
 from vcrf.surrogates.crf import CrfSurrogate
@@ -240,3 +241,15 @@ def test_sixty_labels_at_order_five():
     assert len(tagger.predict(X[:3])[0]) == 12
     with pytest.raises(BudgetError, match="dense"):
         VCRF(tags=5, words=0, affix=0, inference="dense").fit(X, y)
+
+
+def test_patterns_join_although_shorter_ones_do_not():
+    """Where only patterns of three labels can have weights, they are found, and the gap closes."""
+    text = intern_sentences([["a"] * 6, ["a"] * 5])
+    y = np.array([0, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0], np.uint32)
+    problem = build_problem(text, y, 2, transition_families(3))
+    strengths = np.array([10.0 if f.name != "tags:3" else 0.05 for f in problem.families])
+    for lattice in ("dense", "patterns"):
+        result = solve(problem, FamilyPenalty.from_strengths(strengths, "l1"), tol=1e-5, lattice=lattice)
+        assert result.status is Status.CONVERGED
+        assert set(problem.split_features(result.features)[1].tolist()) == {3}

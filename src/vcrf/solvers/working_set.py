@@ -377,7 +377,7 @@ class _Run:
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
         column, length, _ = self.problem.split_features(features)
         # One label more at a time: with shorter patterns in place, most of the longer ones are no violators any more.
-        reach = max(state.active.order + 1, 2, int(length.min(initial=2)))
+        reach = max(state.active.order + 1, int(min(length, default=2)))
         near = np.flatnonzero(length <= reach)
         features, size, column, length = features[near], size[near], column[near], length[near]
         costly = np.flatnonzero((length > 1) & (column != self.problem.bias_column))

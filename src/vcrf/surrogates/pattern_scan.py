@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vcrf.surrogates.patterns import PatternSurrogate
 
 # Share of a limit that the runs left out may add up to.
-_SLACK = 1e-6
+_SLACK = 1e-7
 _BLOCKS = 8
 # Pairs of a column and a pattern that one pass adds up, times the labels before them.
 _MAX_SUMS = 1 << 22
@@ -91,7 +91,18 @@ class LevelScan:
         known, variances = self.variances
         order = np.argsort(known)
         self.variances = known[order], variances[order]
-        return Scan(features[by_number], gradients[by_number], is_complete)
+        return self._with_known(Scan(features[by_number], gradients[by_number], is_complete))
+
+    def _with_known(self, scan: Scan) -> Scan:
+        """The scan with the exact gradients of the features in the working set, which the pass has found."""
+        is_active = np.isin(scan.features, self.active.features, assume_unique=True)
+        exact = self.surrogate.gradient_of_last_pass(self.active)
+        gradients = scan.gradients.copy()
+        gradients[is_active] = exact[np.searchsorted(self.active.features, scan.features[is_active])]
+        column, length, _ = self.problem.split_features(scan.features)
+        limits = np.stack([self.limits[k] for k in range(1, self.order + 1)])[length.astype(np.int64) - 1, column]
+        kept = ~is_active | (np.abs(gradients) > limits)
+        return Scan(scan.features[kept], gradients[kept], scan.is_complete)
 
     def _has_violators(self) -> bool:
         """Whether candidates outside the working set have been found."""

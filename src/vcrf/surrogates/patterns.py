@@ -212,8 +212,8 @@ class PatternSurrogate(CrfSurrogate):
         """Value at w, and all candidates whose |gradient| exceeds their limit, as `CrfSurrogate.scan`.
 
         Longer patterns than 2 are only looked at if their parts have counts above the limits. A gradient found for them
-        is the true one up to a millionth of the limit, which is added to its size. If that is allowed, the next
-        few scans end where the working set could grow by one label: they are not complete.
+        is the true one up to 1e-7 of the limit, which is added to its size (not in the working set). If that is
+        allowed, the next few scans end where the working set could grow by one label: they are not complete.
         """
         self._arc_pass(active, _plan_of(active), w)
         value = float(self.problem.weights @ self._values)
