@@ -12,7 +12,7 @@ from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.families import default_families, explicit_families, intern_sentences, paper_families, read_attributes
-from vcrf.heldout import DevelopmentSet
+from vcrf.heldout import DevelopmentSet, hold_out
 from vcrf.metrics import token_error
 from vcrf.model import build_model
 from vcrf.penalties import FamilyPenalty
@@ -167,6 +167,30 @@ def test_feature_dicts(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
     assert model.history_[-1].dev_error == pytest.approx(1.0 - model.score(X_dev, y_dev))
 
 
+def test_patience_alone_holds_out_a_tenth(train: vcrf.Corpus) -> None:
+    """The fast mode equals the same with those sentences given; a seed draws the same ones, another seed others."""
+    parts = hold_out(train.tokens, train.labels, None, seed=7)
+    assert (len(parts.X), len(parts.X_dev)) == (45, 5)
+    together = sorted(zip(parts.X + parts.X_dev, parts.y + parts.y_dev, strict=True))
+    assert together == sorted(zip(train.tokens, train.labels, strict=True))
+    given = VCRF(patience=2).fit(parts.X, parts.y, X_dev=parts.X_dev, y_dev=parts.y_dev)
+    alone = VCRF(patience=2, random_state=7).fit(train.tokens, train.labels)
+    assert np.array_equal(alone.result_.weights, given.result_.weights)
+    assert [record.dev_error for record in alone.history_] == [record.dev_error for record in given.history_]
+    assert hold_out(train.tokens, train.labels, None, seed=8).X_dev != parts.X_dev
+
+
+def test_held_out_sentences_take_no_label_away() -> None:
+    """Nor are sentences drawn that could tell nothing: empty, without labels, of weight 0."""
+    X = [["a"]] * 10 + [["b"]] * 2 + [[]] * 4 + [["c"]] * 4 + [["d"]] * 10
+    y = [["A"]] * 10 + [["B"], ["C"]] + [[]] * 4 + [[None]] * 4 + [["A"]] * 10
+    weights = [1.0] * 20 + [0.0] * 10
+    for seed in range(20):
+        parts = hold_out(X, y, weights, seed)
+        assert parts.X_dev == [["a"]] * 3
+        assert parts.sample_weight == [1.0] * 17 + [0.0] * 10
+
+
 def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     """On stderr."""
     VCRF(verbose=True).fit(train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels)
@@ -178,7 +202,7 @@ def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: p
 @pytest.mark.parametrize(
     ("patience", "X_dev", "y_dev", "message"),
     [
-        (3, None, None, "patience=3 needs a development set"),
+        (3, None, None, "too few to do so: got 1. Pass X_dev and y_dev"),
         (0, [["a"]], [["A"]], "patience must be a positive number of rounds, or None, got 0"),
         (None, [["a"]], None, "X_dev and y_dev belong together"),
         (None, [["a"]], [["A", "B"]], "Sentence 0: expected one label a token"),

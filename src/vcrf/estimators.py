@@ -15,7 +15,7 @@ from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
-from vcrf.heldout import DevelopmentSet, DevelopmentWatch
+from vcrf.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.inputs import (
     as_sentences,
     check_lengths,
@@ -144,13 +144,14 @@ class VCRF(SequenceEstimator):
         Threads: None means all cores available, -1 too. The result does not depend on it.
     patience : int, optional
         Stop after so many rounds without a smaller token error on the development set given to `fit`, and keep the
-        weights with the smallest one. None trains to the optimum.
+        weights with the smallest one. If none is given, a tenth of the sentences is held out (`random_state`). None
+        trains to the optimum.
     verbose : bool
         Write progress to stderr.
     callback : callable, optional
         Called with an `IterationRecord` after each round; returning True stops the training.
     random_state : int, optional
-        Seed of `sample`. Training draws nothing.
+        Seed of `sample`, and of the sentences that `patience` holds out; training draws nothing else.
     constraints : optional
         Used at every prediction, not in training: "BIO", "BILOU", ..., a list of forbidden pairs
         (label, next label), or `vcrf.decoding.Constraints`. Methods that predict can override it.
@@ -261,7 +262,8 @@ class VCRF(SequenceEstimator):
             One weight a sentence; the mean over sentences becomes a weighted mean. 0 leaves a sentence out.
         X_dev, y_dev : optional
             Development set, never trained on: its token error is in `history_` after each round, and with
-            `patience` it decides which weights are kept. Tokens whose label is None are not counted.
+            `patience` it decides which weights are kept. Tokens whose label is None are not counted. With `patience`
+            and no development set, a tenth of the sentences takes its place.
 
         Returns
         -------
@@ -269,7 +271,9 @@ class VCRF(SequenceEstimator):
             Itself.
         """
         check_together(X_dev, y_dev)
-        patience = check_patience(self.patience, X_dev is not None)
+        patience = check_patience(self.patience)
+        if patience is not None and X_dev is None:
+            X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
         data = self._read(X, y, sample_weight)
         development = None if X_dev is None else self._development(data, X_dev, y_dev)
         return self._solve(data, None, development, patience)

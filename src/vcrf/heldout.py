@@ -5,10 +5,12 @@ The text is read once. After that the error under any weights of the problem tak
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +20,55 @@ from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.restrict import restrict
 from vcrf.errors import InputError
 from vcrf.families import Text
+from vcrf.inputs import as_sentences, check_lengths, listed_labels
 from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
 from vcrf.types import Bools, Floats, Ints, UInts32
+
+
+class Parts(NamedTuple):
+    """Sentences to train on, with labels and weights, and those held out."""
+
+    X: list[Sequence[Any]]
+    y: list[list[Label]]
+    sample_weight: list[float] | None
+    X_dev: list[Sequence[Any]]
+    y_dev: list[list[Label]]
+
+
+def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None, seed: int) -> Parts:
+    """Draw a tenth of the labelled sentences. Every label stays in training, every sentence of weight 0 too."""
+    sentences, labels = as_sentences(X), listed_labels(y)
+    check_lengths(sentences, labels)
+    left = Counter(chain.from_iterable(set(_plain(row)) for row in labels))
+    drawn: set[int] = set()
+    for i in np.random.default_rng(seed).permutation(len(sentences)).tolist():
+        found = set(_plain(labels[i]))
+        is_weightless = sample_weight is not None and sample_weight[i] == 0
+        if len(drawn) < len(sentences) // 10 and found and not is_weightless and all(left[one] > 1 for one in found):
+            drawn.add(i)
+            left.subtract(found)
+    if not drawn:
+        raise InputError(
+            "patience without a development set holds out a tenth of the sentences, and there are too few to do so: "
+            f"got {len(sentences)}. Pass X_dev and y_dev to fit, or leave patience out."
+        )
+    kept = [i for i in range(len(sentences)) if i not in drawn]
+    held = sorted(drawn)
+    return Parts(
+        [sentences[i] for i in kept],
+        [labels[i] for i in kept],
+        None if sample_weight is None else [sample_weight[i] for i in kept],
+        [sentences[i] for i in held],
+        [labels[i] for i in held],
+    )
+
+
+def _plain(labels: Iterable[Any]) -> Iterator[Any]:
+    """Labels that are not left open."""
+    return (label for label in labels if isinstance(label, (str, Integral)))
 
 
 class DevelopmentSet:

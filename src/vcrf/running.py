@@ -38,14 +38,12 @@ def check_passes(name: str, limit: int | None) -> int | None:
     return limit
 
 
-def check_patience(patience: int | None, has_development_set: bool) -> int | None:
-    """Return a number of rounds: None or at least 1, and only with a development set."""
+def check_patience(patience: int | None) -> int | None:
+    """Return a number of rounds: None or at least 1."""
     if patience is None:
         return None
     if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:
         raise InputError(f"patience must be a positive number of rounds, or None, got {patience!r}.")
-    if not has_development_set:
-        raise InputError(f"patience={patience} needs a development set: pass X_dev and y_dev to fit.")
     return int(patience)
 
 

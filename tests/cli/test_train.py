@@ -86,7 +86,24 @@ def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call
     result = call("train", a, "--dev", dev, "--patience", 50, "-o", model)
     assert "development token error" in result.stdout
     assert "development error" in result.stderr
-    assert "pass --dev FILE or --dev-split NAME" in call("train", a, "--patience", 3, "-o", model, code=2).stderr
+    assert "development error" in call("train", a, b, "--patience", 3, "-o", model).stderr
+    facts = load_model(model).facts
+    assert facts is not None
+    assert facts.n_sentences == 36  # a tenth is held out
+    assert "Leave patience out" in call("train", a, "--tune", "--patience", 3, "-o", model, code=2).stderr
+
+
+def test_the_way_of_summing_does_not_change_the_model(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """Over all histories or over the patterns in use."""
+    objectives = []
+    for inference in ("dense", "patterns"):
+        how = ("--tags", 3, "--base-strength", 0.01, "--norm", "elastic", "--inference", inference, "--tol", 1e-6)
+        report = call("train", treebank_file, *how, "-o", tmp_path / "m.vcrf", "--json").stdout
+        objectives.append(json.loads(report)["objective"])
+    assert objectives[0] == pytest.approx(objectives[1], rel=2e-6)
+    assert objectives[0] != objectives[1]  # two ways: rounding differs
+    said = call("train", treebank_file, "--inference", "fast", "-o", tmp_path / "n.vcrf", code=2).stderr
+    assert "'auto', 'dense', 'patterns'" in said.replace("\n", " ")
 
 
 def test_the_split_of_the_same_file_can_be_the_development_data(

@@ -28,13 +28,9 @@ def check_picture_file(path: Path) -> None:
         raise InputError(INSTALL)
 
 
-def check_development(
-    data: Sequence[Path], split: str | None, dev: Path | None, dev_split: str | None, patience: int | None
-) -> None:
-    """Refuse development data that would be trained on, and patience without any."""
+def check_development(data: Sequence[Path], split: str | None, dev: Path | None, dev_split: str | None) -> None:
+    """Refuse development data that would be trained on."""
     if dev is None and dev_split is None:
-        if patience is not None:
-            raise InputError("--patience needs development data: pass --dev FILE or --dev-split NAME.")
         return
     if dev is None and split is None:
         raise InputError(

@@ -50,6 +50,14 @@ class Complexities(StrEnum):
     RADEMACHER = "rademacher"
 
 
+class Inference(StrEnum):
+    """How training sums over label sequences."""
+
+    AUTO = "auto"
+    DENSE = "dense"
+    PATTERNS = "patterns"
+
+
 # Surrogates by name, and the estimators that minimise them.
 _ESTIMATORS = {
     "crf": "VCRF",
@@ -75,7 +83,12 @@ def train(
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Stop after N rounds without a better development error; keep the best."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Stop after N rounds without a better development error; keep the best. Without --dev a tenth of the "
+            "sentences is held out.",
+        ),
     ] = None,
     tag: Tag = None,
     form: Form = None,
@@ -132,6 +145,12 @@ def train(
         typer.Option(metavar="X", help="Certified relative gap to reach. Default: 1e-3; 1e-2 with m3n and structsvm."),
     ] = None,
     max_passes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Limit on passes over the data.")] = None,
+    inference: Annotated[
+        Inference,
+        typer.Option(
+            help="Sum over all tag histories, or over the patterns in use. Default: the cheaper. Same result."
+        ),
+    ] = Inference.AUTO,
     threads: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Threads. Default: all cores. The model is the same.")
     ] = None,
@@ -160,7 +179,7 @@ def train(
     the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
     """
     began = time.perf_counter()
-    _check_call(data, output, split, dev, dev_split, patience, plot)
+    _check_call(data, output, split, dev, dev_split, plot)
     _check_tuning(tune, folds, plot)
     _check_complexities(complexities, complexity_strength, tune)
     estimator = _estimator(surrogate)
@@ -170,7 +189,7 @@ def train(
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
         "count_power": count_power, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
-        "patience": patience,
+        "patience": patience, "inference": inference.value,
     }  # fmt: skip
     # These have a default of the estimator's own.
     if loss is not None:
@@ -213,7 +232,6 @@ def _check_call(
     split: str | None,
     dev: Path | None,
     dev_split: str | None,
-    patience: int | None,
     plot: Path | None,
 ) -> None:
     """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
@@ -225,7 +243,7 @@ def _check_call(
     check_output("--output", output, inputs)
     if plot is not None:
         check_output("--plot", plot, {**inputs, output: "the model"})
-    check_development(data, split, dev, dev_split, patience)
+    check_development(data, split, dev, dev_split)
 
 
 def _check_tuning(tune: bool, folds: int | None, plot: Path | None) -> None:

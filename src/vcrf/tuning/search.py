@@ -74,6 +74,11 @@ def tune(
     """See `VCRF.tune`."""
     from sklearn.base import clone
 
+    if estimator.patience is not None:
+        raise InputError(
+            "tune solves every point to its optimum, and patience stops before: got both. Leave patience out; settle "
+            "ends the points early."
+        )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
     # The form of the problem is settled before strengths are set, which would change its default.
     form = estimator._settled()
