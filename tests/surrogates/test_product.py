@@ -18,7 +18,7 @@ from vcrf.losses import AlignedNgramLoss, HammingLoss, LossAutomaton, WeightedHa
 from vcrf.problem import build_problem
 from vcrf.surrogates import crf, evaluate
 from vcrf.surrogates.compiled_loss import compile_loss, join_automata
-from vcrf.surrogates.crf import _corrections, build_tables
+from vcrf.surrogates.crf import build_tables, slot_corrections
 from vcrf.surrogates.hard import lattice_arcs
 from vcrf.surrogates.max_margin import MaxSurrogate, choose_max
 from vcrf.surrogates.product import (
@@ -28,6 +28,7 @@ from vcrf.surrogates.product import (
     StructBoostSurrogate,
     largest_sentence_mass,
 )
+from vcrf.surrogates.workers import Workers
 
 few = settings(max_examples=25)
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]
@@ -236,7 +237,7 @@ def test_best_sequences_of_long_sentences(kind, length):
         first, last = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         node = np.empty((last - first) * 4)
         chain.node_scores(active.rows, scores, first, last, node)
-        arcs = lattice_arcs(node.reshape(-1, 4), int(first), 4, tables, _corrections(active, w))
+        arcs = lattice_arcs(node.reshape(-1, 4), int(first), 4, tables, slot_corrections(active, w, Workers(1)))
         truth = y[first:last].astype(np.int64)
         lattice = DenseLattice(arcs, 4, 3)
         expected = evaluate(kind, lattice, loss.automaton(truth, 4), truth)

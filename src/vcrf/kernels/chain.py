@@ -51,11 +51,12 @@ class Tables(NamedTuple):
 
 
 class Corrections(NamedTuple):
-    """CSR over tokens: pattern length, pattern code, score and exp(score) of features of longer patterns."""
+    """CSR over tokens: length, code, code the other way round, score and exp(score) of longer patterns (slots)."""
 
     ptr: Ints
     size: UInts32
     code: UInts32
+    flip: UInts32
     score: Floats
     factor: Floats
 
@@ -132,6 +133,32 @@ def key_scores(
         else:
             for j in range(ptr[row], ptr[row + 1]):
                 out[row, labels[j]] += w[features[j]] * values[j]
+
+
+@kernel
+def slot_scores(
+    entry_ptr: Ints, features: UInts32, values: Floats, slot: UInts32, w: Floats, slot_ptr: Ints, first: int, last: int,
+    score: Floats, factor: Floats,
+) -> None:  # fmt: skip
+    """Scores of the slots of tokens first .. last-1, sums of w over their entries, and exp of them.
+
+    `values` is empty for indicators.
+    """
+    a, z = slot_ptr[first], slot_ptr[last]
+    for k in range(a, z):
+        score[k] = 0.0
+    e, f = np.uint64(entry_ptr[first]), np.uint64(entry_ptr[last])
+    if len(values) == 0:
+        for j in range(e, f):
+            score[slot[j]] += w[features[j]]
+    else:
+        for j in range(e, f):
+            score[slot[j]] += w[features[j]] * values[j]
+    for k in range(a, z):
+        # A hard sentence is done elsewhere; the clip only keeps exp_inplace in its domain.
+        factor[k] = min(max(score[k], -700.0), 700.0)
+    bits = np.empty(z - a, np.uint64)
+    exp_inplace(factor[a:z], bits, bits.view(np.float64))
 
 
 @fast_kernel
@@ -234,6 +261,33 @@ def pattern_code(y: UInts32, first: int, last: int, n_labels: int) -> int:
 
 
 @kernel
+def multiply_pairs(first: int, last: int, codes: UInts32, factor: Floats, table: Floats) -> None:
+    """table[code] *= factor for the slots first .. last-1: label pairs, order 2."""
+    for j in range(np.uint64(first), np.uint64(last)):
+        table[codes[j]] *= factor[j]
+
+
+@kernel
+def restore_pairs(first: int, last: int, codes: UInts32, original: Floats, table: Floats) -> None:
+    """Undo `multiply_pairs`."""
+    for j in range(np.uint64(first), np.uint64(last)):
+        table[codes[j]] = original[codes[j]]
+
+
+@fast_kernel
+def pair_posterior(
+    n_labels: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, out: Floats
+) -> None:
+    """out[a, b] = weight * posterior of the labels a, b of a token and the one before it."""
+    n, u, v, at = np.uint64(n_labels), np.uint64(before), np.uint64(here), np.uint64(0)
+    for a in range(n):
+        x = weight * alpha[u + a]
+        for b in range(n):
+            out[at + b] = x * table[at + b] * back[v + b]
+        at += n
+
+
+@kernel
 def apply_corrections(
     ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats, t: int, n_labels: int, depth: int, order: int,
     base: int, table: Floats, forward: Floats, backward: Floats,
@@ -320,6 +374,7 @@ def _true_patterns(
     values: Floats,
 ) -> None:  # fmt: skip
     """Take the true sequences' longer patterns off the values (their score) and off the counts of arcs."""
+    suffix = np.zeros(order + 1, np.int64)
     for i in range(first, last):
         if hard[i] == 1:
             continue
@@ -329,8 +384,11 @@ def _true_patterns(
             code = pattern_code(y, t - depth + 1, t, n_labels)
             values[i] -= log[offsets[depth] + code]
             counts[offsets[depth] + code] -= weights[i]
+            if ptr[t + 1] > ptr[t]:
+                for k in range(depth + 1):
+                    suffix[k] = code % power(n_labels, k)
             for j in range(ptr[t], ptr[t + 1]):
-                if sizes[j] <= depth and code % power(n_labels, sizes[j]) == codes[j]:
+                if sizes[j] <= depth and suffix[sizes[j]] == codes[j]:
                     values[i] -= score[j]
 
 
@@ -367,8 +425,8 @@ def _forward(
         tables.shift,
         tables.exp,
     )
-    ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
-    table, forward, backward = work.table, work.forward, work.backward
+    ptr, sizes, codes, flips, factor = cor.ptr, cor.size, cor.code, cor.flip, cor.factor
+    table, forward, backward, plain = work.table, work.forward, work.backward, tables.forward
     hard, values = out.hard, out.values
     n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
     column = np.empty(n_labels)
@@ -381,7 +439,10 @@ def _forward(
             base, new = offsets[depth], (t - t0) * n_states
             old = new - n_states
             has_corrections = ptr[t + 1] > ptr[t]
-            if has_corrections:
+            is_pairs = has_corrections and order == 2 and depth == 2
+            if is_pairs:
+                multiply_pairs(ptr[t], ptr[t + 1], flips, factor, forward)
+            elif has_corrections:
                 apply_corrections(ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward)
             n_next = n_hist
             if depth < order or order == 1:
@@ -398,7 +459,9 @@ def _forward(
                         column[a] = alpha[old + a * half + h]
                     dots(forward, h * n_labels * n_labels, column, 0, alpha, new + h * n_labels, n_labels)
             total = _normalise(alpha, new, n_next, node, (t - t0) * n_labels, n_labels)
-            if has_corrections:
+            if is_pairs:
+                restore_pairs(ptr[t], ptr[t + 1], flips, plain, forward)
+            elif has_corrections:
                 undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
             scale[t - t0] = 1.0 / total
             log_z += math.log(total) + shift[t - t0] + shifts[depth]
@@ -433,8 +496,9 @@ def _backward(
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
     order, offsets, original = tables.order, tables.offsets, tables.exp
     ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
-    table, forward, backward = work.table, work.forward, work.backward
+    table, forward, backward, plain = work.table, work.forward, work.backward, tables.backward
     hard, residuals, cor_residuals = out.hard, out.residuals, out.cor_residuals
+    posterior = np.empty(n_labels * n_labels if order == 2 else 0)
     n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
     beta, result = np.ones(n_states), np.empty(n_labels)
     t0 = sent_ptr[first]
@@ -445,7 +509,7 @@ def _backward(
             depth = min(t - start + 1, order)
             base, here, row = offsets[depth], (t - t0) * n_states, t * n_labels
             has_corrections = ptr[t + 1] > ptr[t]
-            if order == 2 and not has_corrections:
+            if order == 2 and (depth == 2 or not has_corrections):
                 # The common case, kept free of everything that the general one needs.
                 # Loops are written out: a call costs as much as one of them.
                 n, u, r = np.uint64(n_labels), np.uint64(here), np.uint64(row)
@@ -455,8 +519,20 @@ def _backward(
                 for b in range(n):
                     back[u + b] = factor_t * node[u + b] * beta[b]
                 residuals[r + np.uint64(y[t])] -= weight
+                if has_corrections:
+                    multiply_pairs(ptr[t], ptr[t + 1], codes, factor, backward)
+                    pair_posterior(n_labels, backward, alpha, here - n_states, back, here, weight, posterior)
+                    # These tokens are left out of the sums with plain tables: taking a correction off them would
+                    # lose digits.
+                    for k in range(n_labels * n_labels):
+                        counts[base + k] += posterior[k]
+                    truth = y[t - 1] * n_labels + y[t]
+                    for j in range(np.uint64(ptr[t]), np.uint64(ptr[t + 1])):
+                        cor_residuals[j] = posterior[codes[j]] - (weight if codes[j] == truth else 0.0)
                 if depth == 2:
                     dots(backward, 0, back, here, beta, 0, n_labels)
+                if has_corrections:
+                    restore_pairs(ptr[t], ptr[t + 1], codes, plain, backward)
                 continue
             n_next = n_states if depth >= order else power(n_labels, depth)
             if n_next == n_labels:

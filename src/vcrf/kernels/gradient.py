@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, Tables, apply_corrections, pattern_code, power, undo_corrections
+from vcrf.kernels.chain import (
+    Corrections,
+    Tables,
+    apply_corrections,
+    multiply_pairs,
+    pattern_code,
+    power,
+    restore_pairs,
+    undo_corrections,
+)
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -259,17 +268,22 @@ def scan_patterns(
             value = weights[t] * (values[j] if len(values) > 0 else 1.0)
             base, end = offsets[depth], offsets[depth] + power(n_labels, depth)
             has_corrections = cor_ptr[t + 1] > cor_ptr[t]
-            if has_corrections:
+            is_pairs = has_corrections and order == 2
+            if is_pairs:
+                multiply_pairs(cor_ptr[t], cor_ptr[t + 1], cor_codes, factor, backward)
+            elif has_corrections:
                 apply_corrections(
                     cor_ptr, cor_sizes, cor_codes, factor, t, n_labels, depth, order, base, table, forward, backward
                 )
-            here, out = table[base:end], buffer[base:end]
+            here, out = backward if is_pairs else table[base:end], buffer[base:end]
             _add_arcs(messages, t, depth, n_labels, half, one, here, value, out)
             if len(is_open) > 0 and is_open[t]:
                 _add_arcs(clamped, t, depth, n_labels, half, one, here, -value, out)
             else:
                 out[pattern_code(y, t - depth + 1, t, n_labels)] -= value
-            if has_corrections:
+            if is_pairs:
+                restore_pairs(cor_ptr[t], cor_ptr[t + 1], cor_codes, tables.backward, backward)
+            elif has_corrections:
                 undo_corrections(
                     cor_ptr, cor_sizes, cor_codes, t, n_labels, depth, order, base, original, table, forward, backward
                 )
@@ -326,11 +340,52 @@ def fill_corrections(
             n += 1
 
 
+# Patterns that a token's slots are looked up among; with more, every entry has a slot of its own.
+_MAX_PATTERNS = 4_000_000
+
+
+@kernel
+def fill_slots(
+    ptr: Ints, sizes: UInts32, codes: UInts32, offsets: Ints, slot_ptr: Ints, slot: UInts32, first: Ints
+) -> int:
+    """Number the distinct patterns of each token; returns how many there are.
+
+    `offsets` : where patterns of each length begin in a table of all
+    `slot_ptr` : (n_tokens + 1,) slots of each token
+    `slot` : (n_entries,) slot of each entry
+    `first` : an entry of each slot, room for n_entries
+    """
+    is_looked_up = offsets[-1] <= _MAX_PATTERNS
+    seen = np.full(offsets[-1] if is_looked_up else 0, -1, np.int64)
+    n = 0
+    for t in range(len(ptr) - 1):
+        slot_ptr[t] = n
+        for j in range(ptr[t], ptr[t + 1]):
+            at = offsets[sizes[j] - 1] + codes[j]
+            if is_looked_up and seen[at] >= slot_ptr[t]:
+                slot[j] = seen[at]
+                continue
+            if is_looked_up:
+                seen[at] = n
+            slot[j] = n
+            first[n] = j
+            n += 1
+    slot_ptr[len(ptr) - 1] = n
+    return n
+
+
 @fast_kernel
-def sum_entries(feature_ptr: Ints, entry_of_feature: UInts32, residuals: Floats, out: Floats) -> None:
-    """out[f] = sum of the residuals of the feature's entries (residuals already times the values)."""
-    for f in range(len(feature_ptr) - 1):
+def sum_slots(
+    feature_ptr: Ints, slots: UInts32, values: Floats, residuals: Floats, first: int, last: int, out: Floats
+) -> None:
+    """out[f] = sum of the residuals of the feature's slots, times the values if there are any."""
+    for f in range(first, last):
         total = 0.0
-        for j in range(feature_ptr[f], feature_ptr[f + 1]):
-            total += residuals[entry_of_feature[j]]
+        a, z = np.uint64(feature_ptr[f]), np.uint64(feature_ptr[f + 1])
+        if len(values) == 0:
+            for j in range(a, z):
+                total += residuals[slots[j]]
+        else:
+            for j in range(a, z):
+                total += residuals[slots[j]] * values[j]
         out[f] = total

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.chain import Corrections
 from vcrf.types import Floats, Ints, UInts32
 
 # A past feature is dropped when its covariances are below this share of their largest so far.
@@ -111,10 +112,7 @@ def _pair_probabilities(
     alpha: Floats,
     back: Floats,
     table: Floats,
-    cor_ptr: Ints,
-    cor_size: UInts32,
-    cor_code: UInts32,
-    factor: Floats,
+    cor: Corrections,
     out: Floats,
 ) -> None:
     """out[a, b] = P(y_{t-1} = a, y_t = b) from the messages."""
@@ -122,9 +120,9 @@ def _pair_probabilities(
     for a in range(n_labels):
         for b in range(n_labels):
             out[a, b] = alpha[t - 1, a] * table[a * n_labels + b] * back[t, b]
-    for e in range(cor_ptr[t], cor_ptr[t + 1]):
-        if cor_size[e] == 2:
-            out[cor_code[e] // n_labels, cor_code[e] % n_labels] *= factor[e]
+    for j in range(cor.ptr[t], cor.ptr[t + 1]):
+        if cor.size[j] == 2:
+            out[cor.code[j] // n_labels, cor.code[j] % n_labels] *= cor.factor[j]
 
 
 @kernel
@@ -160,7 +158,7 @@ def _same_token(
 @kernel
 def covariance_half(
     sent_ptr: Ints, weights: Floats, prob: Floats, alpha: Floats, back: Floats, table: Floats,
-    cor_size: UInts32, factor: Floats, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int,
+    cor: Corrections, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int,
     out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.
@@ -189,7 +187,7 @@ def covariance_half(
             n_now = _current(firing, t, is_first, index, code, value)
             p = prob[t]
             if not is_first:
-                _pair_probabilities(t, alpha, back, table, firing.cor_ptr, cor_size, firing.cor_code, factor, pair)
+                _pair_probabilities(t, alpha, back, table, cor, pair)
                 for a in range(n_labels):
                     total = pair[a].sum()
                     for b in range(n_labels):

@@ -30,7 +30,12 @@ class GroupEntries:
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections."""
+    """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections.
+
+    Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
+    one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
+    its code the other way round.
+    """
 
     features: Ints
     labels: UInts32
@@ -55,7 +60,15 @@ class ActiveSet:
     cor_values: Floats
     cor_features: Ints
     cor_feature_ptr: Ints
-    cor_entries: UInts32
+    cor_feature_slots: UInts32
+    cor_feature_values: Floats
+    cor_slot: UInts32
+    slot_ptr: Ints
+    slot_size: UInts32
+    slot_code: UInts32
+    slot_flip: UInts32
+    token_bounds: list[int]
+    cor_bounds: list[int]
 
     def __len__(self) -> int:
         return len(self.features)
@@ -154,12 +167,19 @@ def _compile_corrections(
     )
     counts = np.diff(columns.ptr)[column[corrected]] if len(corrected) else np.zeros(0, np.int64)
     feature_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    values = np.zeros(0)
+    values = values_of_feature = np.zeros(0)
     if len(columns.values) and n:
         index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
-        values = np.empty(n)
-        values[entry_of_feature] = columns.values[index]
+        values, values_of_feature = np.empty(n), columns.values[index]
+        values[entry_of_feature] = values_of_feature
     which = corrected[entry_feature]
+    slot, first = np.empty(n, np.uint32), np.empty(n, np.int64)
+    slot_ptr = np.empty(problem.n_tokens + 1, np.int64)
+    width = np.array([problem.n_labels**k for k in range(problem.order + 1)], np.int64)
+    n_slots = gradient.fill_slots(cor_ptr, length[which], code[which], np.cumsum(width), slot_ptr, slot, first)
+    first = which[first[:n_slots]]
+    slot_size, slot_code = length[first], code[first]
+    newest, oldest = slot_code % problem.n_labels, slot_code // problem.n_labels
     return {
         "cor_ptr": cor_ptr,
         "cor_size": length[which],
@@ -168,5 +188,13 @@ def _compile_corrections(
         "cor_values": values,
         "cor_features": corrected,
         "cor_feature_ptr": feature_ptr,
-        "cor_entries": entry_of_feature,
+        "cor_feature_slots": slot[entry_of_feature],
+        "cor_feature_values": values_of_feature,
+        "cor_slot": slot,
+        "slot_ptr": slot_ptr,
+        "slot_size": slot_size,
+        "slot_code": slot_code,
+        "slot_flip": np.where(slot_size == 2, newest * problem.n_labels + oldest, 0).astype(np.uint32),
+        "token_bounds": cut(cor_ptr, _BLOCKS),
+        "cor_bounds": cut(feature_ptr, _BLOCKS),
     }

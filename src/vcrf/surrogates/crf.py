@@ -109,7 +109,10 @@ class CrfSurrogate:
         self.n_passes += 1
         problem, n_labels = self.problem, self.problem.n_labels
         scores = self._key_scores(active, w)
-        self._tables, self._corrections = build_tables(active, w, n_labels, order), _corrections(active, w)
+        self._tables, self._corrections = (
+            build_tables(active, w, n_labels, order),
+            slot_corrections(active, w, self.workers),
+        )
         found = self._chain(active, scores, keep_messages, clamp=False)
         self._values, self._residuals, self._cor_residuals = found.values, found.residuals, found.cor_residuals
         self._counts, self._messages = found.counts, found.messages
@@ -243,9 +246,9 @@ class CrfSurrogate:
         token_weights = np.maximum(self.token_weights, 1e-300)
         kept = self._residuals, self._cor_residuals
         residuals, cor_residuals = self._spread
-        per_entry = np.repeat(token_weights, np.diff(active.cor_ptr))
+        per_slot = np.repeat(token_weights, np.diff(active.slot_ptr))
         self._residuals = np.abs(residuals) - residuals**2 / token_weights[:, None]
-        self._cor_residuals = np.abs(cor_residuals) - cor_residuals**2 / per_entry
+        self._cor_residuals = np.abs(cor_residuals) - cor_residuals**2 / per_slot
         try:
             out = self._gradient(active, is_squared=True)
         finally:
@@ -291,7 +294,7 @@ class CrfSurrogate:
         self.workers.run(
             lambda part, _: hessian.covariance_half(
                 problem.sent_ptr, problem.weights, prob, self._messages[0], self._messages[1], table,
-                active.cor_size, self._corrections.factor, firing, most, len(chosen) + 1, part, n_parts, out,
+                self._corrections, firing, most, len(chosen) + 1, part, n_parts, out,
             ),
             list(range(n_parts + 1)),
         )  # fmt: skip
@@ -323,11 +326,13 @@ class CrfSurrogate:
         if len(active.table_features):
             g[active.table_features] = self._table_gradient(active)
         if len(active.cor_features):
-            residuals = self._cor_residuals
-            if len(active.cor_values):
-                residuals = residuals * active.cor_values**power
-            out = np.empty(len(active.cor_features))
-            gradient.sum_entries(active.cor_feature_ptr, active.cor_entries, residuals, out)
+            out, values = np.empty(len(active.cor_features)), active.cor_feature_values**power
+            self.workers.run(
+                lambda a, b: gradient.sum_slots(
+                    active.cor_feature_ptr, active.cor_feature_slots, values, self._cor_residuals, a, b, out
+                ),
+                active.cor_bounds,
+            )
             g[active.cor_features] = out
         return g
 
@@ -460,11 +465,16 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
     return folded
 
 
-def _corrections(active: ActiveSet, w: Floats) -> Corrections:
-    from vcrf.kernels.chain import Corrections
+def slot_corrections(active: ActiveSet, w: Floats, workers: Workers) -> Corrections:
+    """What the features of longer patterns with lexical columns add at each token."""
+    from vcrf.kernels import chain
 
-    score = w[active.cor_feature]
-    if len(active.cor_values):
-        score = score * active.cor_values
-    factor = np.exp(np.clip(score, -700.0, 700.0))
-    return Corrections(active.cor_ptr, active.cor_size, active.cor_code, score, factor)
+    score, factor = np.empty(len(active.slot_code)), np.empty(len(active.slot_code))
+    workers.run(
+        lambda a, b: chain.slot_scores(
+            active.cor_ptr, active.cor_feature, active.cor_values, active.cor_slot, w, active.slot_ptr, a, b, score,
+            factor,
+        ),
+        active.token_bounds,
+    )  # fmt: skip
+    return chain.Corrections(active.slot_ptr, active.slot_size, active.slot_code, active.slot_flip, score, factor)

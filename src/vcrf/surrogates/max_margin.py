@@ -19,7 +19,7 @@ from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss, join_automata
-from vcrf.surrogates.crf import CrfSurrogate, Scan, _corrections, build_tables
+from vcrf.surrogates.crf import CrfSurrogate, Scan, build_tables, slot_corrections
 from vcrf.surrogates.product import check_arcs
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -89,7 +89,8 @@ class MaxSurrogate(CrfSurrogate):
         chain.key_scores(
             active.row_ptr, active.row_labels, active.row_features, active.row_values, w, 0, len(scores), scores
         )
-        tables, corrections = build_tables(active, w, n_labels, max(active.order, 2)), _corrections(active, w)
+        tables = build_tables(active, w, n_labels, max(active.order, 2))
+        corrections = slot_corrections(active, w, self.workers)
         n = problem.text.n_sentences
         best = product_max.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
         self.workers.run(
@@ -133,7 +134,7 @@ class MaxSurrogate(CrfSurrogate):
             arcs /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
         empty = self.compile(np.zeros(0, np.int64))
         self._tables = build_tables(empty, np.zeros(0), n_labels, order)
-        self._corrections = _corrections(empty, np.zeros(0))
+        self._corrections = slot_corrections(empty, np.zeros(0), self.workers)
         none = np.zeros((0, n_labels ** (order - 1)))
         self._messages = none, none, np.arange(n_tokens), arcs
         found = [self._scan_length(k, which.astype(np.uint32), limits[k][which]) for k, which in columns.items()]

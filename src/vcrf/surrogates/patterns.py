@@ -17,7 +17,7 @@ from vcrf.lattice.automaton import find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import CrfSurrogate, Scan, _corrections
+from vcrf.surrogates.crf import CrfSurrogate, Scan, slot_corrections
 from vcrf.surrogates.hard import _with_loss
 from vcrf.surrogates.pattern_scan import LevelScan
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -59,7 +59,7 @@ def check_dense(n_labels: int, order: int) -> None:
 class ArcPlan:
     """The automaton of a working set, and which arcs its features are on.
 
-    `table_arcs` are those of the plain patterns, `cor_arcs` those of the corrections' entries; `is_cheap` says whether
+    `table_arcs` are those of the plain patterns, `cor_arcs` those of the corrections' slots; `is_cheap` says whether
     passes use the automaton.
     """
 
@@ -100,8 +100,8 @@ class PatternSurrogate(CrfSurrogate):
 
     def _plan(self, active: ActiveSet) -> ArcPlan:
         n_labels = self.problem.n_labels
-        sizes = np.concatenate([active.table_sizes, active.cor_size])
-        codes = np.concatenate([active.table_codes, active.cor_code])
+        sizes = np.concatenate([active.table_sizes, active.slot_size])
+        codes = np.concatenate([active.table_codes, active.slot_code])
         automaton = build_automaton(n_labels, sizes, codes)
         arcs = find_arcs(automaton, sizes, codes)
         n_table = len(active.table_sizes)
@@ -123,7 +123,7 @@ class PatternSurrogate(CrfSurrogate):
         self.n_passes += 1
         self._is_by_arcs = True
         self._scores = self._key_scores(active, w)
-        self._corrections = _corrections(active, w)
+        self._corrections = slot_corrections(active, w, self.workers)
         self._local = local_arcs(self._corrections, plan.cor_arcs)
         self._arcs = arc_scores(plan.automaton, plan.table_arcs, w[active.table_features])
         found, counts = self._arc_chain(active, plan, clamp=False)
