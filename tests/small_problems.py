@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,11 +24,23 @@ from vcrf.families import (
     transition_families,
 )
 from vcrf.problem import Problem, build_problem
+from vcrf.surrogates import crf
 from vcrf.surrogates.crf import CrfSurrogate
 
 WORD = Template(((0, "word"),))
 _WORDS = ["a", "b", "ab", "ba", "é"]
 _NUMBERS = [-2.0, -0.5, 0.25, 1.0, 1.5]
+
+
+@contextmanager
+def pairs_kept(is_kept: bool) -> Iterator[None]:
+    """Make scans keep the residuals of label pairs, or sum the posteriors anew for each column."""
+    saved = crf._PAIR_USES
+    crf._PAIR_USES = 0 if is_kept else 10**9
+    try:
+        yield
+    finally:
+        crf._PAIR_USES = saved
 
 
 @dataclass(frozen=True, repr=False)

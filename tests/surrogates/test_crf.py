@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enumeration import Enumeration, Feature, all_candidates, feature_of, number_of
-from small_problems import WORD, Case, active_sets, cases
+from small_problems import WORD, Case, active_sets, cases, pairs_kept
 from vcrf.families import BIAS, Family, NamedFeature, intern_sentences, paper_families, read_attributes
 from vcrf.problem import build_problem
 from vcrf.surrogates import crf
@@ -217,9 +217,13 @@ def test_no_memory_is_read_before_it_is_written(data):
     case = data.draw(cases())
     features, numbers, w = data.draw(active_sets(case))
     limits = {k: np.where(case.problem.has_order(k), 0.01, np.inf) for k in range(1, case.problem.order + 1)}
-    with poisoned_memory():
+    with pairs_kept(data.draw(st.booleans())):
+        # Kernels are compiled with numpy as it is.
         check(case, features, w)
         check_scan(case, features, numbers, w, limits, case.surrogate())
+        with poisoned_memory():
+            check(case, features, w)
+            check_scan(case, features, numbers, w, limits, case.surrogate())
 
 
 # ---- metamorphic ----
@@ -332,7 +336,7 @@ def test_scan_finds_exactly_the_candidates_above_their_limit(data):
     for k in range(1, case.problem.order + 1):
         limit = rng.choice([0.0, 1e-3, 0.05, 0.2, np.inf], len(case.problem.columns))
         limits[k] = np.where(case.problem.has_order(k), limit, np.inf)
-    with small_blocks(data.draw(st.sampled_from([2, 4096]))):
+    with small_blocks(data.draw(st.sampled_from([2, 4096]))), pairs_kept(data.draw(st.booleans())):
         check_scan(case, features, numbers, w, limits, case.surrogate())
 
 
@@ -345,10 +349,12 @@ def test_scan_of_hard_sentences(data):
     limits = {}
     for k in range(1, case.problem.order + 1):
         limits[k] = np.where(case.problem.has_order(k), 0.01, np.inf)
-    check_scan(case, features, numbers, w, limits, case.surrogate())
+    with pairs_kept(data.draw(st.booleans())):
+        check_scan(case, features, numbers, w, limits, case.surrogate())
 
 
-def test_scan_finds_more_candidates_than_its_first_room():
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_scan_finds_more_candidates_than_its_first_room(is_kept):
     """More than 1024 candidates above the limit: the block is scanned again with more room."""
     rng = np.random.default_rng(0)
     labels = [rng.integers(0, 12, 30).tolist() for _ in range(3)]
@@ -356,7 +362,8 @@ def test_scan_finds_more_candidates_than_its_first_room():
     case = case_of(words, labels, 12, [Family("word", (WORD,), 2)])
     surrogate = case.surrogate()
     limits = {1: np.full(len(case.problem.columns), np.inf), 2: np.full(len(case.problem.columns), 1e-9)}
-    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    with pairs_kept(is_kept):
+        _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
     # Without weights all pairs are equally likely.
     seen = {f"w{i}": np.zeros(144) for i in range(10)}
     for row, sentence in zip(labels, words, strict=True):
@@ -366,6 +373,24 @@ def test_scan_finds_more_candidates_than_its_first_room():
     expected = [g / 3 for counts in seen.values() for g in counts if abs(g / 3) > 1e-9]
     assert len(expected) > 1024
     np.testing.assert_allclose(np.sort(scan.gradients), np.sort(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_scan_of_numbers_of_both_signs(is_kept):
+    """Expected where the number is positive, seen where it is negative: the gradient is the sum of both."""
+    text = read_attributes([[{"w": "u", "n": 1.0}] * 2, [{"w": "v", "n": -1.0}] * 2])
+    families = [Family("w", (NamedFeature("w"),), 1), Family("n", (NamedFeature("n"),), 2)]
+    y = np.array([0, 0, 1, 1], np.uint32)
+    problem = build_problem(text, y, 2, families)
+    case = Case(text, y, 2, families, None, np.zeros(2), problem)
+    features = [f for f in all_candidates(problem) if f.k == 1 and set(problem.columns.values) and f.code == 1]
+    w = np.array([9.0 if problem.columns.positions[problem.columns.ptr[f.column]] < 2 else -9.0 for f in features])
+    numbers = np.array([number_of(problem, f) for f in features], np.int64)
+    limits = {1: np.full(len(problem.columns), np.inf), 2: np.where(problem.has_order(2), 0.75, np.inf)}
+    with pairs_kept(is_kept):
+        check_scan(case, features, numbers, w, limits, case.surrogate())
+        _, scan = case.surrogate().scan(case.surrogate().compile(numbers), w, limits)
+    assert max(np.abs(scan.gradients)) == pytest.approx(1.0, abs=1e-3)
 
 
 @few

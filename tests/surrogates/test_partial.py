@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from enumeration import all_candidates, feature_of
 from partial_labels import PartialEnumeration, partial_cases
-from small_problems import active_sets
+from small_problems import active_sets, pairs_kept
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Status
@@ -34,9 +34,9 @@ def check(data, case, scales):
     surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
     active = surrogate.compile(numbers)
     value, gradient = surrogate.value_and_gradient(active, w)
-    scanned, scan = surrogate.scan(
-        active, w, {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.lengths}
-    )
+    limits = {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.lengths}
+    with pairs_kept(data.draw(st.booleans())):
+        scanned, scan = surrogate.scan(active, w, limits)
     surrogate.workers.close()
     exact = PartialEnumeration(rows_of(case).problem, features, case.costs)
     scale = 1.0 + np.abs(w).max(initial=0.0)

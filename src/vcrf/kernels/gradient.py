@@ -295,6 +295,87 @@ def scan_patterns(
 
 
 @kernel
+def pair_residuals(
+    first: int, last: int, starts: Ints, y: UInts32, weights: Floats, n_labels: int, tables: Tables, cor: Corrections,
+    messages: Messages, clamped: Messages, is_open: Bools, out: Floats,
+) -> None:  # fmt: skip
+    """out[t, b, a] = weight * (posterior - truth) of the labels b at t and a before it, for tokens first .. last-1.
+
+    The order is 2. Arguments as for `scan_patterns`; the first token of a sentence has no pair: zeros.
+    """
+    table, plain = tables.backward.copy(), tables.backward
+    posterior = np.empty(n_labels * n_labels)
+    one = np.ones(1)
+    for t in range(first, last):
+        posterior[:] = 0.0
+        if t > starts[t]:
+            multiply_pairs(cor.ptr[t], cor.ptr[t + 1], cor.code, cor.factor, table)
+            _add_arcs(messages, t, 2, n_labels, 1, one, table, weights[t], posterior)
+            if len(is_open) > 0 and is_open[t]:
+                _add_arcs(clamped, t, 2, n_labels, 1, one, table, -weights[t], posterior)
+            else:
+                posterior[y[t - 1] * n_labels + y[t]] -= weights[t]
+            restore_pairs(cor.ptr[t], cor.ptr[t + 1], cor.code, plain, table)
+        for a in range(n_labels):
+            for b in range(n_labels):
+                out[t, b, a] = posterior[a * n_labels + b]
+
+
+@fast_kernel
+def _add_scaled(x: Floats, scale: float, out: Floats) -> None:
+    for i in range(np.uint64(len(x))):
+        out[i] += scale * x[i]
+
+
+@kernel
+def scan_pairs(
+    ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats, allowed_ptr: Ints,
+    allowed: UInts32, y: UInts32, weights: Floats, residuals: Floats, pairs: Floats, is_partial: bool,
+    found_column: UInts32, found_code: UInts32, found_grad: Floats,
+) -> int:  # fmt: skip
+    """What `scan_patterns` finds with label pairs, from the residuals of labels and of pairs (`pair_residuals`).
+
+    |gradient of (a, b)| is at most what the column expects of b and what it has of b, whichever is larger (the sum of
+    both if values may be negative): most labels need not be looked at.
+    """
+    n_labels = residuals.shape[1]
+    expected, seen, g = np.empty(n_labels), np.empty(n_labels), np.empty((n_labels, n_labels))
+    by_code, live = np.empty(n_labels * n_labels), np.empty(n_labels, np.int64)
+    n = 0
+    for i in range(len(columns)):
+        first, last = ptr[columns[i]], ptr[columns[i] + 1]
+        expected[:] = 0.0
+        seen[:] = 0.0
+        is_signed = False
+        for j in range(first, last):
+            t = positions[j]
+            value = values[j] if len(values) > 0 else 1.0
+            is_signed = is_signed or value < 0.0
+            _add_scaled(residuals[t], abs(value), expected)
+            seen[y[t]] += abs(value) * weights[t]
+        n_live = 0
+        for b in range(n_labels):
+            # The residual is expected less seen.
+            bound = max(expected[b] + seen[b], seen[b]) + (seen[b] if is_signed else 0.0)
+            if is_partial or bound * (1.0 + 1e-9) > limits[i]:
+                live[n_live] = b
+                n_live += 1
+        if n_live == 0:
+            continue
+        g[:] = 0.0
+        for j in range(first, last):
+            t = positions[j]
+            value = values[j] if len(values) > 0 else 1.0
+            for k in range(n_live):
+                _add_scaled(pairs[t, live[k]], value, g[live[k]])
+        for a in range(n_labels):
+            for b in range(n_labels):
+                by_code[a * n_labels + b] = g[b, a]
+        n = _emit(by_code, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
+    return n
+
+
+@kernel
 def observed_codes(ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size: int, n_labels: int, out: Ints) -> int:
     """Column * n_labels**size + code of the true pattern at each occurrence (repeats included)."""
     n = 0
@@ -340,23 +421,19 @@ def fill_corrections(
             n += 1
 
 
-# Patterns that a token's slots are looked up among; with more, every entry has a slot of its own.
-_MAX_PATTERNS = 4_000_000
-
-
 @kernel
 def fill_slots(
-    ptr: Ints, sizes: UInts32, codes: UInts32, offsets: Ints, slot_ptr: Ints, slot: UInts32, first: Ints
+    ptr: Ints, sizes: UInts32, codes: UInts32, offsets: Ints, seen: Ints, slot_ptr: Ints, slot: UInts32, first: Ints
 ) -> int:
     """Number the distinct patterns of each token; returns how many there are.
 
     `offsets` : where patterns of each length begin in a table of all
+    `seen` : such a table, filled with -1; if it is empty, every entry has a slot of its own
     `slot_ptr` : (n_tokens + 1,) slots of each token
     `slot` : (n_entries,) slot of each entry
     `first` : an entry of each slot, room for n_entries
     """
-    is_looked_up = offsets[-1] <= _MAX_PATTERNS
-    seen = np.full(offsets[-1] if is_looked_up else 0, -1, np.int64)
+    is_looked_up = len(seen) > 0
     n = 0
     for t in range(len(ptr) - 1):
         slot_ptr[t] = n

@@ -14,6 +14,8 @@ from vcrf.types import Floats, Ints, UInts32
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
+# Patterns that a token's slots are looked up among; with more, every entry has a slot of its own.
+_MAX_PATTERNS = 4_000_000
 _BLOCKS = 4
 
 
@@ -175,8 +177,9 @@ def _compile_corrections(
     which = corrected[entry_feature]
     slot, first = np.empty(n, np.uint32), np.empty(n, np.int64)
     slot_ptr = np.empty(problem.n_tokens + 1, np.int64)
-    width = np.array([problem.n_labels**k for k in range(problem.order + 1)], np.int64)
-    n_slots = gradient.fill_slots(cor_ptr, length[which], code[which], np.cumsum(width), slot_ptr, slot, first)
+    offsets = np.cumsum([problem.n_labels**k for k in range(problem.order + 1)])
+    seen = np.full(offsets[-1] if offsets[-1] <= _MAX_PATTERNS else 0, -1, np.int64)
+    n_slots = gradient.fill_slots(cor_ptr, length[which], code[which], offsets, seen, slot_ptr, slot, first)
     first = which[first[:n_slots]]
     slot_size, slot_code = length[first], code[first]
     newest, oldest = slot_code % problem.n_labels, slot_code // problem.n_labels

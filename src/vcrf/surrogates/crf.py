@@ -7,7 +7,7 @@ not depend on the threads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
+# Residuals of label pairs are kept during a scan that uses each of them so often, if they take no more than so much.
+_PAIR_USES = 4
+_PAIR_BYTES = 600_000_000
 
 
 class Scan(NamedTuple):
@@ -79,6 +82,7 @@ class CrfSurrogate:
         )
         self._observed_codes: dict[int, Ints] = {}
         self._arc_variances = np.zeros(0)
+        self._pairs: Floats | None = None
         self.n_passes = 0
 
     def compile(self, features: Ints) -> ActiveSet:
@@ -352,11 +356,40 @@ class CrfSurrogate:
         columns = {k: np.flatnonzero(self.keep & (self.column_mass > limit)) for k, limit in limits.items()}
         order = max([active.order, *(k for k, found in columns.items() if len(found))])
         self._pass(active, w, order, keep_messages=order > 1)
+        self._pairs = self._pair_residuals(columns[2]) if self._tables.order == 2 and 2 in columns else None
         found = [self._scan_length(k, which.astype(np.uint32), limits[k][which]) for k, which in columns.items()]
+        self._pairs = None
         features = np.concatenate([np.zeros(0, np.int64), *(f for f, _ in found)])
         gradients = np.concatenate([np.zeros(0), *(g for _, g in found)])
         by_number = np.argsort(features, kind="stable")
         return self._value(), Scan(features[by_number], gradients[by_number])
+
+    def _pair_residuals(self, columns: Ints) -> Floats | None:
+        """Residuals of label pairs at every token, if the columns to scan use them often and there is room."""
+        from vcrf.kernels import gradient
+
+        problem, n_labels = self.problem, self.problem.n_labels
+        n_uses = int(np.diff(problem.columns.ptr)[columns].sum())
+        if n_uses < _PAIR_USES * problem.n_tokens or 8 * problem.n_tokens * n_labels**2 > _PAIR_BYTES:
+            return None
+        out = np.empty((problem.n_tokens, n_labels, n_labels))
+        clamped, is_open = self._open_messages()
+        self.workers.run(
+            lambda a, b: gradient.pair_residuals(
+                problem.sent_ptr[a], problem.sent_ptr[b], problem.starts, problem.y, self.token_weights, n_labels,
+                self._tables, self._corrections, gradient.Messages(*self._messages), gradient.Messages(*clamped),
+                is_open, out,
+            ),
+            self._sentence_bounds,
+        )  # fmt: skip
+        return out
+
+    def _open_messages(self) -> tuple[Any, Bools]:
+        """Messages over the allowed labels, and which tokens are in sentences whose labels are not all known."""
+        problem = self.problem
+        if not problem.is_partial:
+            return self._messages, np.zeros(0, bool)
+        return self._clamped, np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr))
 
     def allow_short_scans(self, is_allowed: bool) -> None:
         """Whether the next scans may be incomplete (see `Scan`); here none is."""
@@ -403,12 +436,13 @@ class CrfSurrogate:
                 table.ptr, table.positions, table.values, columns, limits, ptr, codes, self._residuals,
                 found_column, found_code, found_grad,
             )  # fmt: skip
+        elif k == 2 and self._pairs is not None:
+            n = gradient.scan_pairs(
+                table.ptr, table.positions, table.values, columns, limits, ptr, codes, problem.y, self.token_weights,
+                self._residuals, self._pairs, problem.is_partial, found_column, found_code, found_grad,
+            )  # fmt: skip
         else:
-            is_partial = problem.is_partial
-            clamped = self._clamped if is_partial else self._messages
-            is_open = (
-                np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr)) if is_partial else np.zeros(0, bool)
-            )
+            clamped, is_open = self._open_messages()
             n = gradient.scan_patterns(
                 table.ptr, table.positions, table.values, columns, k, limits, ptr, codes, problem.starts, problem.y,
                 self.token_weights, problem.n_labels, self._tables, self._corrections,
