@@ -378,19 +378,20 @@ def test_scan_finds_more_candidates_than_its_first_room(is_kept):
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_scan_of_numbers_of_both_signs(is_kept):
     """Expected where the number is positive, seen where it is negative: the gradient is the sum of both."""
-    text = read_attributes([[{"w": "u", "n": 1.0}] * 2, [{"w": "v", "n": -1.0}] * 2])
+    text = read_attributes([[{"w": "u", "n": 1.0}] * 4, [{"w": "v", "n": -1.0}] * 4])
     families = [Family("w", (NamedFeature("w"),), 1), Family("n", (NamedFeature("n"),), 2)]
-    y = np.array([0, 0, 1, 1], np.uint32)
+    y = np.array([0] * 4 + [1] * 4, np.uint32)
     problem = build_problem(text, y, 2, families)
     case = Case(text, y, 2, families, None, np.zeros(2), problem)
-    features = [f for f in all_candidates(problem) if f.k == 1 and set(problem.columns.values) and f.code == 1]
-    w = np.array([9.0 if problem.columns.positions[problem.columns.ptr[f.column]] < 2 else -9.0 for f in features])
+    counts = np.diff(problem.columns.ptr)
+    features = [f for f in all_candidates(problem) if f.k == 1 and counts[f.column] == 4 and f.code == 1]
+    w = np.array([9.0 if problem.columns.positions[problem.columns.ptr[f.column]] < 4 else -9.0 for f in features])
     numbers = np.array([number_of(problem, f) for f in features], np.int64)
-    limits = {1: np.full(len(problem.columns), np.inf), 2: np.where(problem.has_order(2), 0.75, np.inf)}
+    limits = {1: np.full(len(problem.columns), np.inf), 2: np.where(problem.has_order(2), 2.5, np.inf)}
     with pairs_kept(is_kept):
         check_scan(case, features, numbers, w, limits, case.surrogate())
         _, scan = case.surrogate().scan(case.surrogate().compile(numbers), w, limits)
-    assert max(np.abs(scan.gradients)) == pytest.approx(1.0, abs=1e-3)
+    assert max(np.abs(scan.gradients)) == pytest.approx(3.0, abs=1e-2)
 
 
 @few
