@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 from collections.abc import Sequence
@@ -29,14 +28,8 @@ class VowpalRun(NamedTuple):
 def train_vowpal(
     X: Sequence[Sequence[str]], y: Sequence[Sequence[str]], X_test: Sequence[Sequence[str]], passes: int = 5
 ) -> VowpalRun:
-    """Search for sequences with its own defaults, `passes` passes and 2**24 weights; then label `X_test`.
-
-    It learns as it reads, so that the sentences of a treebank, which come text by text, are shuffled once.
-    """
+    """Search for sequences with its own defaults, `passes` passes and 2**24 weights; then label `X_test`."""
     from vowpalwabbit import Workspace
-
-    order = random.Random(0).sample(range(len(X)), len(X))
-    X, y = [X[i] for i in order], [y[i] for i in order]
 
     labels = sorted({label for sentence in y for label in sentence})
     with tempfile.TemporaryDirectory() as name:
