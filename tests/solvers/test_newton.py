@@ -7,12 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import Enumeration
 from small_problems import active_sets, cases
+from vcrf import VCRF
+from vcrf.data import SyntheticLanguage
 from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.hessian import l1_quadratic
 from vcrf.problem import build_problem
+from vcrf.solvers import newton, working_set
 from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction, spread
 from vcrf.surrogates.crf import CrfSurrogate
 
@@ -189,3 +193,38 @@ def test_can_model_limits_the_size_and_the_order(n, expected):
         problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
         surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(1))
         assert can_model(surrogate, n) == (expected and tags <= 2)
+
+
+def test_one_of_several_sentences_stands_for_all():
+    """Every sentence three times in a row: the Hessian from one of three is that of all."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(8, seed=1)
+    text = intern_sentences([x for x in corpus.tokens for _ in range(3)])
+    classes = sorted(corpus.label_set)
+    y = np.array([classes.index(z) for labels in corpus.labels for _ in range(3) for z in labels], np.uint32)
+    problem = build_problem(text, y, 3, paper_families(1, 2, 1))
+    surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(24))
+    rng = np.random.default_rng(0)
+    columns = rng.choice(len(problem.columns), 15, replace=False).astype(np.uint32)
+    features = np.sort(problem.join_features(columns, 1, rng.integers(0, 3, 15).astype(np.uint32)))
+    active, w = surrogate.compile(features), rng.normal(size=15)
+    whole = surrogate.hessian(active, w, np.arange(15))
+    np.testing.assert_allclose(surrogate.hessian(active, w, np.arange(15), stride=3), whole, rtol=1e-12, atol=1e-15)
+    assert np.abs(surrogate.hessian(active, w, np.arange(15), stride=2) - whole).max() > 1e-6
+
+
+def test_newton_steps_on_the_most_curved_weights(monkeypatch):
+    """Too many weights for a Hessian of all: that of a few makes the certified gap smaller, and it stays a bound."""
+    corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=3).sample(200, seed=4)
+    data, strength = (corpus.tokens, corpus.labels), 0.1 / 200
+    best = VCRF(base_strength=strength, tol=1e-8).fit(*data)
+    monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
+    monkeypatch.setattr(newton, "BLOCK", 60)
+    fitted = {}
+    for below in (0.0, 1.0):
+        monkeypatch.setattr(working_set, "_POLISH_BELOW", below)
+        with pytest.warns(ConvergenceWarning, match="hardly moves"):
+            fitted[below] = VCRF(base_strength=strength, tol=1e-6).fit(*data)
+    without, found = fitted[0.0], fitted[1.0]
+    assert not any(record.phase == "newton" for record in without.history_)
+    assert found.gap_ < 0.6 * without.gap_
+    assert -1e-9 <= found.objective_ - best.objective_ <= found.gap_

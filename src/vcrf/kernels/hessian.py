@@ -158,10 +158,12 @@ def _same_token(
 @kernel
 def covariance_half(
     sent_ptr: Ints, weights: Floats, prob: Floats, alpha: Floats, back: Floats, table: Floats,
-    cor: Corrections, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int,
+    cor: Corrections, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int, stride: int,
     out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.
+
+    Of `stride` sentences the first stands for all.
 
     prob (n_tokens, L): label marginals; alpha, back: messages of the pass; table: exp of the pair scores.
     """
@@ -178,10 +180,10 @@ def covariance_half(
     for j in range(n_tables):
         slots[j] = firing.table_index[j]
         slot_of[slots[j]] = j
-    for i in range(len(sent_ptr) - 1):
+    for i in range(0, len(sent_ptr) - 1, stride):
         n = n_tables
         cov[:, :n] = 0.0
-        weight = weights[i]
+        weight = stride * weights[i]
         for t in range(sent_ptr[i], sent_ptr[i + 1]):
             is_first = t == sent_ptr[i]
             n_now = _current(firing, t, is_first, index, code, value)

@@ -15,6 +15,9 @@ from vcrf.types import Bools, Floats, Ints
 
 # The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
 MAX_WEIGHTS = 4_000
+# Of larger problems the most curved weights are done, from a sample of about so many tokens.
+BLOCK = 600
+BLOCK_TOKENS = 20_000
 # How coordinate descent and direct solves alternate.
 _SWEEPS = 10
 _ROUNDS = 25
@@ -34,16 +37,19 @@ class QuadraticModel:
         return features[where] == self.features, where
 
 
+def has_hessian(surrogate: CrfSurrogate) -> bool:
+    """Whether the exact Hessian is available: order up to 2, all labels known."""
+    return surrogate.has_hessian and surrogate.problem.order <= 2 and not surrogate.problem.is_partial
+
+
 def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
-    """Whether the exact Hessian is available: order up to 2, all labels known, and not too many weights."""
-    if surrogate.problem.is_partial or not surrogate.has_hessian:
-        return False
-    return surrogate.problem.order <= 2 and 0 < n_weights <= MAX_WEIGHTS
+    """Whether there is an exact Hessian, and not of too many weights."""
+    return has_hessian(surrogate) and 0 < n_weights <= MAX_WEIGHTS
 
 
-def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints) -> QuadraticModel:
-    """Exact Hessian at w on the features `chosen` (indices into the active set)."""
-    hessian = surrogate.hessian(active, w, chosen)
+def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> QuadraticModel:
+    """Hessian at w on the features `chosen` (indices into the active set), from one of `stride` sentences."""
+    hessian = surrogate.hessian(active, w, chosen, stride)
     diagonal = np.diag_indices(len(chosen))
     hessian[diagonal] += 1e-12 + 1e-9 * hessian[diagonal]
     return QuadraticModel(active.features[chosen], hessian)

@@ -272,8 +272,11 @@ class CrfSurrogate:
             out[of_length] = variances[active.table_codes[of_length]]
         return out
 
-    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
-        """Exact Hessian of F at w on the chosen features (indices into the active set); order 2 at the most."""
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
+        """Hessian of F at w on the chosen features (indices into the active set); order 2 at the most.
+
+        Exact with stride 1; else estimated from one of `stride` sentences.
+        """
         from vcrf.kernels import hessian
 
         problem = self.problem
@@ -298,7 +301,7 @@ class CrfSurrogate:
         self.workers.run(
             lambda part, _: hessian.covariance_half(
                 problem.sent_ptr, problem.weights, prob, self._messages[0], self._messages[1], table,
-                self._corrections, firing, most, len(chosen) + 1, part, n_parts, out,
+                self._corrections, firing, most, len(chosen) + 1, part, n_parts, stride, out,
             ),
             list(range(n_parts + 1)),
         )  # fmt: skip

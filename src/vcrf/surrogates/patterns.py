@@ -198,11 +198,11 @@ class PatternSurrogate(CrfSurrogate):
         at = np.minimum(np.searchsorted(known, features), len(known) - 1)
         return np.where(known[at] == features, variances[at], 1.0)
 
-    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints) -> Floats:
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
         """The Hessian of `CrfSurrogate`, which reads the messages of the dense lattice; order 2 at the most."""
         self._needs_messages = True
         try:
-            return super().hessian(active, w, chosen)
+            return super().hessian(active, w, chosen, stride)
         finally:
             self._needs_messages = False
 
