@@ -7,7 +7,7 @@ grouped by column and, inside a column, by length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -166,6 +166,9 @@ class Problem:
 
         An attribute given with value 0 counts as seen with its label, as it does in CRFsuite.
         """
+        return self._known("observed", k, self._find_observed)
+
+    def _find_observed(self, k: int) -> Ints:
         seen = self._seen(k)
         columns, positions = self.columns.zeros
         if k > 1 or len(columns) == 0:
@@ -174,6 +177,19 @@ class Problem:
         return np.union1d(seen, zeros[self.has_order(1)[columns]])
 
     def _seen(self, k: int) -> Ints:
+        """`observed` but for attributes given with value 0."""
+        return self._known("seen", k, self._find_seen)
+
+    def _known(self, name: str, k: int, find: Callable[[int], Ints]) -> Ints:
+        if (name, k) not in self._found:
+            self._found[name, k] = find(k)
+        return self._found[name, k]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, int], Ints]:
+        return {}
+
+    def _find_seen(self, k: int) -> Ints:
         from vcrf.kernels import gradient
 
         out = np.empty(len(self.columns.positions), np.int64)

@@ -149,8 +149,9 @@ class _Reader:
         # Occurrences of value 0: no effect on scores, but CRFsuite takes the pair for seen in training.
         self.zero_positions: list[int] = []
         self.zero_attributes: list[int] = []
-        # ("word", "cat") -> id of "word:cat": most tokens repeat pairs that were seen before.
-        self._pairs: dict[tuple[str, str], int] = {}
+        # ("word", "cat") -> id of "word:cat", ("is_title", True) -> id of "is_title", ("is_title", False) -> ~id: most
+        # tokens repeat pairs that were seen before.
+        self._pairs: dict[tuple[Any, Any], int] = {}
 
     def add(self, token: Any, sentence: int, index: int) -> None:
         start = len(self.attributes)
@@ -172,17 +173,33 @@ class _Reader:
         self.position += 1
 
     def _add_dict(self, token: Mapping[Any, Any], sentence: int, index: int) -> None:
-        pairs = self._pairs
-        for key, value in token.items():
-            if type(value) is str and type(key) is str:
-                attribute = pairs.get((key, value))
-                if attribute is None:
-                    attribute = pairs[key, value] = self._intern(f"{key}:{value}", key.split("=", 1)[0])
-                self._put(attribute, 1.0)
-            else:
-                name = _text(key)
-                for attribute_name, number in _flatten(name, value, f"sentence {sentence}, token {index}"):
-                    self._put(self._intern(attribute_name, name.split("=", 1)[0]), number)
+        found: list[int | None]
+        try:
+            found = list(map(self._pairs.get, token.items()))
+        except TypeError:  # lists and dicts are no keys
+            found = [None] * len(token)
+        known = [attribute for attribute in found if attribute is not None and attribute >= 0]
+        self.attributes += known
+        self.values += [1.0] * len(known)
+        self.positions += [self.position] * len(known)
+        if len(known) == len(found):
+            return
+        for (key, value), attribute in zip(token.items(), found, strict=True):
+            if attribute is None:
+                self._add_item(key, value, f"sentence {sentence}, token {index}")
+            elif attribute < 0:
+                self._put(~attribute, 0.0)
+
+    def _add_item(self, key: Any, value: Any, where: str) -> None:
+        name = _text(key)
+        for attribute_name, number in _flatten(name, value, where):
+            attribute = self._intern(attribute_name, name.split("=", 1)[0])
+            self._put(attribute, number)
+            # Equal keys have equal meaning: True is 1.
+            if type(key) is str and (type(value) is str or value is True):
+                self._pairs[key, value] = attribute
+            elif type(key) is str and value is False:
+                self._pairs[key, value] = ~attribute
 
     def _put(self, attribute: int, value: float) -> None:
         if value == 0.0:

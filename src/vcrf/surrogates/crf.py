@@ -80,7 +80,6 @@ class CrfSurrogate:
             np.zeros((problem.n_tokens, problem.n_labels)),
             np.zeros(n_sentences, np.uint32),
         )
-        self._observed_codes: dict[int, Ints] = {}
         self._arc_variances = np.zeros(0)
         self._pairs: Floats | None = None
         self.n_passes = 0
@@ -459,15 +458,10 @@ class CrfSurrogate:
         if not self.problem.observed_for(k):
             return np.zeros(0, np.int64), np.zeros(0, np.uint32)
         width = self.problem.n_labels**k
-        codes = self._observed(k)
+        codes = self.problem.observed(k)
         ptr = np.searchsorted(codes, np.arange(len(self.problem.columns) + 1) * width)
         out_ptr, picked, _ = take_rows(ptr, (codes % width).astype(np.uint32), np.zeros(0), columns.astype(np.int64))
         return out_ptr, picked
-
-    def _observed(self, k: int) -> Ints:
-        if k not in self._observed_codes:
-            self._observed_codes[k] = self.problem.observed(k)
-        return self._observed_codes[k]
 
 
 def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:

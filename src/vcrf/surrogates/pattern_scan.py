@@ -281,7 +281,7 @@ class LevelScan:
         columns, codes = columns[exceeding], codes[exceeding]
         signed = np.where(gradients[exceeding] < 0.0, -1.0, 1.0) * sizes[exceeding]
         if self.problem.observed_for(k) and len(columns):
-            seen = self.surrogate._observed(k)
+            seen = self.surrogate.problem.observed(k)
             number = columns * self.n_labels**k + codes
             at = np.minimum(np.searchsorted(seen, number), max(len(seen) - 1, 0))
             kept = np.flatnonzero(seen[at] == number) if len(seen) else np.zeros(0, np.int64)
