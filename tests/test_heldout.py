@@ -181,14 +181,32 @@ def test_patience_alone_holds_out_a_tenth(train: vcrf.Corpus) -> None:
 
 
 def test_held_out_sentences_take_no_label_away() -> None:
-    """Nor are sentences drawn that could tell nothing: empty, without labels, of weight 0."""
-    X = [["a"]] * 10 + [["b"]] * 2 + [[]] * 4 + [["c"]] * 4 + [["d"]] * 10
-    y = [["A"]] * 10 + [["B"], ["C"]] + [[]] * 4 + [[None]] * 4 + [["A"]] * 10
-    weights = [1.0] * 20 + [0.0] * 10
+    """Nor are sentences drawn or counted that could tell nothing: empty, without labels, of weight 0."""
+    X = [["a"]] * 20 + [["b"]] * 3 + [[]] * 40 + [["c"]] * 40 + [["d"]] * 100
+    y: list[Any] = (
+        [["A"]] * 20 + [["B"], ["C"], [{"D", "E"}]] + [[]] * 40 + [[None]] * 40 + [["A", "B"][:1]] * 99 + [["B"]]
+    )
+    weights = [1.0] * 103 + [0.0] * 100
     for seed in range(20):
         parts = hold_out(X, y, weights, seed)
-        assert parts.X_dev == [["a"]] * 3
-        assert parts.sample_weight == [1.0] * 17 + [0.0] * 10
+        assert parts.X_dev == [["a"]] * 2  # a tenth of 22 with labels and weight
+        assert parts.sample_weight == [1.0] * 101 + [0.0] * 100
+
+
+def test_labels_named_in_sets_stay_in_training() -> None:
+    """A sentence that alone names a label is not held out."""
+    y: list[Any] = [["A", "B"]] * 30 + [["A", {"B", "C"}]]
+    for seed in range(30):
+        assert ["A", {"B", "C"}] not in hold_out([["a", "b"]] * 31, y, None, seed).y_dev
+
+
+@pytest.mark.parametrize("weights", [[1.0] * 29, 1.0, [1.0] * 31, [-1.0] + [1.0] * 29])
+def test_weights_are_checked_before_sentences_are_held_out(weights: Any) -> None:
+    """The message counts the sentences that were given."""
+    with pytest.raises(InputError, match="needs 30 finite numbers"):
+        VCRF(patience=2).fit([["a"]] * 30, [["A"]] * 30, sample_weight=weights)
+    with pytest.raises(InputError, match="Sentence 29, token 0"):
+        VCRF(patience=2).fit([["a"]] * 30, [["A"]] * 29 + [[1.5]])
 
 
 def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,3 +143,12 @@ def test_maximum_surrogates_take_the_group_norm(estimator, corpus):
     assert tagger.objective_ - tagger.gap_ <= attained <= 1.02 * tagger.objective_
     with pytest.raises(InputError, match="candidates='all'"):
         estimator(norm="group", candidates="observed").fit(corpus.tokens, corpus.labels)
+
+
+@pytest.mark.parametrize(
+    "tagger", [M3N(inference="patterns"), StructSVM(inference="nonsense"), VCRF(norm="group", inference="patterns")]
+)
+def test_ways_of_summing_that_a_solver_lacks_are_refused(tagger: VCRF) -> None:
+    """Rather than ignored."""
+    with pytest.raises(InputError, match="expected 'auto' or 'dense'"):
+        tagger.fit([["a", "b"]] * 4, [["A", "B"]] * 4)

@@ -417,6 +417,7 @@ class VCRF(SequenceEstimator):
 
         problem = data.problem
         if self._form()["norm"] == "group":
+            self._check_dense()
             return solve_group(
                 problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
                 watch=watch, **self._running(),
@@ -425,6 +426,14 @@ class VCRF(SequenceEstimator):
             problem, self._penalty(data.complexities, problem.text.n_sentences), surrogate=data.surrogate, start=start,
             watch=watch, lattice=self.inference, **self._running(),
         )  # fmt: skip
+
+    def _check_dense(self) -> None:
+        """Refuse the automaton of tag patterns where the solver does not use it."""
+        if self.inference not in ("auto", "dense"):
+            raise InputError(
+                f"inference={self.inference!r}: expected 'auto' or 'dense'. 'patterns' serves the crf surrogate with "
+                "the norms l1, l2 and elastic."
+            )
 
     def _running(self) -> dict[str, Any]:
         """How any solver is to run."""

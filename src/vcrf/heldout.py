@@ -20,8 +20,9 @@ from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.restrict import restrict
 from vcrf.errors import InputError
 from vcrf.families import Text
-from vcrf.inputs import as_sentences, check_lengths, listed_labels
+from vcrf.inputs import as_sentences, check_labels, check_lengths, checked_weights, listed_labels
 from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
+from vcrf.open_labels import named
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
@@ -39,28 +40,31 @@ class Parts(NamedTuple):
 
 
 def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None, seed: int) -> Parts:
-    """Draw a tenth of the labelled sentences. Every label stays in training, every sentence of weight 0 too."""
+    """Draw a tenth of the sentences that have labels and weight. Every label stays in training."""
     sentences, labels = as_sentences(X), listed_labels(y)
     check_lengths(sentences, labels)
-    left = Counter(chain.from_iterable(set(_plain(row)) for row in labels))
+    check_labels(labels, may_be_open=True)
+    weights = None if sample_weight is None else checked_weights(sample_weight, len(sentences))
+    used = [i for i in range(len(sentences)) if weights is None or weights[i] > 0.0]
+    possible = [i for i in used if any(True for _ in _plain(labels[i]))]
+    left = Counter(chain.from_iterable(set(named([labels[i]])) for i in used))
     drawn: set[int] = set()
-    for i in np.random.default_rng(seed).permutation(len(sentences)).tolist():
-        found = set(_plain(labels[i]))
-        is_weightless = sample_weight is not None and sample_weight[i] == 0
-        if len(drawn) < len(sentences) // 10 and found and not is_weightless and all(left[one] > 1 for one in found):
+    for i in np.random.default_rng(seed).permutation(possible).tolist():
+        found = set(named([labels[i]]))
+        if len(drawn) < len(possible) // 10 and all(left[label] > 1 for label in found):
             drawn.add(i)
             left.subtract(found)
     if not drawn:
         raise InputError(
             "patience without a development set holds out a tenth of the sentences, and there are too few to do so: "
-            f"got {len(sentences)}. Pass X_dev and y_dev to fit, or leave patience out."
+            f"got {len(possible)}. Pass X_dev and y_dev to fit, or leave patience out."
         )
     kept = [i for i in range(len(sentences)) if i not in drawn]
     held = sorted(drawn)
     return Parts(
         [sentences[i] for i in kept],
         [labels[i] for i in kept],
-        None if sample_weight is None else [sample_weight[i] for i in kept],
+        None if weights is None else weights[kept].tolist(),
         [sentences[i] for i in held],
         [labels[i] for i in held],
     )

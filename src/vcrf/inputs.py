@@ -75,9 +75,9 @@ def training_sentences(
     """
     sentences, labels = as_sentences(X), listed_labels(y)
     check_lengths(sentences, labels)
-    _check_labels(labels, may_be_open)
+    check_labels(labels, may_be_open)
     n = len(sentences)
-    weights = np.ones(n) if sample_weight is None else _checked_weights(sample_weight, n)
+    weights = np.ones(n) if sample_weight is None else checked_weights(sample_weight, n)
     kept = [i for i, sentence in enumerate(sentences) if len(sentence) and weights[i] > 0.0]
     if not kept:
         raise InputError(
@@ -102,7 +102,7 @@ def listed_labels(y: Iterable[Any]) -> list[list[Label]]:
     return listed
 
 
-def _check_labels(y: list[list[Label]], may_be_open: bool) -> None:
+def check_labels(y: list[list[Label]], may_be_open: bool) -> None:
     """Refuse labels that are neither str nor int, naming the first."""
     for i, labels in enumerate(y):
         for t, label in enumerate(labels):
@@ -115,7 +115,8 @@ def _check_labels(y: list[list[Label]], may_be_open: bool) -> None:
                     )
 
 
-def _checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
+def checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
+    """Return one finite weight a sentence, not negative."""
     weights = np.asarray(sample_weight, np.float64)
     if weights.shape != (n_sentences,) or not np.all((weights >= 0.0) & (weights < np.inf)):
         raise InputError(

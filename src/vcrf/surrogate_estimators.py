@@ -71,6 +71,7 @@ class _MaxEstimator(VCRF):
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
         from vcrf.solvers.cutting_plane import solve_max
 
+        self._check_dense()
         problem = data.problem
         return solve_max(
             problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from types import MappingProxyType
 
 import numpy as np
@@ -252,3 +253,38 @@ def test_families_are_named_after_the_features():
 def test_family_of_an_attribute_string(token, family):
     """Lists name the family before '=' or ':', dicts by their key, rows by the number of the column."""
     assert read_attributes([[token]]).source_names == family
+
+
+class Colour(str, Enum):  # noqa: UP042 - its str() is Colour.RED
+    """A str whose own text is its value."""
+
+    RED = "red"
+
+
+def test_reading_does_not_depend_on_what_came_before():
+    """Pairs seen before are found again as they were: order, zeros, numbers, lists, members of enumerations."""
+    tokens = [
+        {"w": "red", "f": True, "n": 1.5, "z": False},
+        {"n": 2.0, "f": True, "w": Colour.RED, "z": False},
+        {"f": 1, "z": 0, "w": "red", "n": -1.0},
+        {"w": "red", "l": ["a", "b"], "f": np.bool_(True), "z": 0.0},
+        {"z": True, "f": False, "w": np.str_("red")},
+    ]
+
+    def read(some):
+        text = read_attributes([some])
+        last = text.positions == len(some) - 1
+        zeros = text.zero_attributes[text.zero_positions == len(some) - 1]
+        found = [(text.names[a], v) for a, v in zip(text.attributes[last], text.values[last], strict=True)]
+        return found, [text.names[a] for a in zeros]
+
+    expected = [
+        ([("w:red", 1.0), ("f", 1.0), ("n", 1.5)], ["z"]),
+        ([("n", 2.0), ("f", 1.0), ("w:red", 1.0)], ["z"]),
+        ([("f", 1.0), ("w:red", 1.0), ("n", -1.0)], ["z"]),
+        ([("w:red", 1.0), ("l:a", 1.0), ("l:b", 1.0), ("f", 1.0)], ["z"]),
+        ([("z", 1.0), ("w:red", 1.0)], ["f"]),
+    ]
+    for token, want in zip(tokens, expected, strict=True):
+        assert read([token]) == want
+        assert read([*tokens, *tokens, token]) == want

@@ -86,8 +86,8 @@ def train(
         typer.Option(
             metavar="N",
             min=1,
-            help="Stop after N rounds without a better development error; keep the best. Without --dev a tenth of the "
-            "sentences is held out.",
+            help="Stop after N rounds without a better development error; keep the best. Without development data "
+            "a tenth of the sentences is held out.",
         ),
     ] = None,
     tag: Tag = None,

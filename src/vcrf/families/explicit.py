@@ -176,19 +176,28 @@ class _Reader:
         found: list[int | None]
         try:
             found = list(map(self._pairs.get, token.items()))
-        except TypeError:  # lists and dicts are no keys
-            found = [None] * len(token)
+        except TypeError:
+            found = [self._find(pair) for pair in token.items()]
+        if None in found:
+            for (key, value), attribute in zip(token.items(), found, strict=True):
+                if attribute is None:
+                    self._add_item(key, value, f"sentence {sentence}, token {index}")
+                else:
+                    self._put(max(attribute, ~attribute), 1.0 if attribute >= 0 else 0.0)
+            return
         known = [attribute for attribute in found if attribute is not None and attribute >= 0]
         self.attributes += known
         self.values += [1.0] * len(known)
         self.positions += [self.position] * len(known)
-        if len(known) == len(found):
-            return
-        for (key, value), attribute in zip(token.items(), found, strict=True):
-            if attribute is None:
-                self._add_item(key, value, f"sentence {sentence}, token {index}")
-            elif attribute < 0:
+        for attribute in found if len(known) < len(found) else ():
+            if attribute is not None and attribute < 0:
                 self._put(~attribute, 0.0)
+
+    def _find(self, pair: tuple[Any, Any]) -> int | None:
+        try:
+            return self._pairs.get(pair)
+        except TypeError:  # lists and dicts are no keys
+            return None
 
     def _add_item(self, key: Any, value: Any, where: str) -> None:
         name = _text(key)
@@ -283,6 +292,8 @@ def _number(name: str, value: Any, where: str) -> float:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return str.__str__(value)  # of a member of an enumeration the text, not its name
     if not isinstance(value, bytes):
         return str(value)
     try:

@@ -76,19 +76,19 @@ def solve(
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
     settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
-        decrease the objective by less than this share (None: tol / 100)
+        decrease the objective by less than this share (None: tol / 100, and the gap has to rest too)
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `make_surrogate`
     surrogate : which one, and its loss (None: crf with `costs`)
     """
     from threadpoolctl import threadpool_limits
 
-    settle = 0.01 * tol if settle is None else settle
+    gap_moves, settle = (_GAP_MOVES, 0.01 * tol) if settle is None else (0.0, settle)
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
         choice = surrogate or SmoothChoice("crf", None, np.zeros(problem.text.n_sentences) if costs is None else costs)
         run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
-        run.watch = watch
+        run.watch, run.gap_moves = watch, gap_moves
         return run.run(start)
 
 
@@ -184,6 +184,7 @@ class _Run:
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
         self.watch: Watch | None = None
+        self.gap_moves = _GAP_MOVES
         self.began = time.perf_counter()
 
     def _can_carry_weight(self, mass: Floats) -> Bools:
@@ -265,7 +266,7 @@ class _Run:
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
-            if decrease < self.settle and not now[2] < _GAP_MOVES * self.mark[2]:
+            if decrease < self.settle and not now[2] < self.gap_moves * self.mark[2]:
                 raise _Interrupted(Status.SETTLED)
             self.mark = now
 
@@ -521,21 +522,30 @@ class _Run:
             return state
         if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
             self._check_limit()
-            curvature = np.where(state.w != 0.0, self.surrogate.curvatures(state.active), 0.0)
-            most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
-            stride = max(self.problem.n_tokens // newton.BLOCK_TOKENS, 1)
-            self.block = build_model(self.surrogate, state.active, state.w, most, stride)
+            self.block = self._block(state)
         violation = self._violation_inside(state)
         for _ in range(4):
-            new, _ = self._newton_step(state, self.block)
+            new, step = self._newton_step(state, self.block)
+            if new is None or step < 0.2:
+                self.block = None
             if new is None:
                 break
             state = new
             self._report(state, "newton")
             before, violation = violation, self._violation_inside(state)
-            if violation > 0.5 * before:
+            if violation > 0.5 * before or self.block is None:
                 break
         return state
+
+    def _block(self, state: _State) -> QuadraticModel:
+        """Model of the most curved weights, from a sample of the sentences; of those that the sample knows."""
+        curvature = np.where(state.w != 0.0, self.surrogate.curvatures(state.active), 0.0)
+        most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
+        problem = self.problem
+        stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
+        model = build_model(self.surrogate, state.active, state.w, most, stride)
+        known = np.flatnonzero(model.hessian.diagonal() > 0.1 * curvature[most])
+        return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])
 
     def _violation_inside(self, state: _State) -> float:
         """Largest violation in the working set, relative to the threshold."""

@@ -14,9 +14,9 @@ from vcrf.types import Floats, Ints, UInts32
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
+_BLOCKS = 4
 # Patterns that a token's slots are looked up among; with more, every entry has a slot of its own.
 _MAX_PATTERNS = 4_000_000
-_BLOCKS = 4
 
 
 @dataclass(frozen=True)

@@ -372,7 +372,8 @@ class CrfSurrogate:
 
         problem, n_labels = self.problem, self.problem.n_labels
         n_uses = int(np.diff(problem.columns.ptr)[columns].sum())
-        if n_uses < _PAIR_USES * problem.n_tokens or 8 * problem.n_tokens * n_labels**2 > _PAIR_BYTES:
+        is_often = n_uses > 0 and n_uses >= _PAIR_USES * problem.n_tokens
+        if not is_often or 8 * problem.n_tokens * n_labels**2 > _PAIR_BYTES:
             return None
         out = np.empty((problem.n_tokens, n_labels, n_labels))
         clamped, is_open = self._open_messages()

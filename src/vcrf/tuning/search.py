@@ -76,8 +76,7 @@ def tune(
 
     if estimator.patience is not None:
         raise InputError(
-            "tune solves every point to its optimum, and patience stops before: got both. Leave patience out; settle "
-            "ends the points early."
+            f"tune ends its points by a rule of its own, got patience={estimator.patience} too. Leave patience out."
         )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
     # The form of the problem is settled before strengths are set, which would change its default.
