@@ -427,6 +427,11 @@ class VCRF(SequenceEstimator):
             watch=watch, lattice=self.inference, **self._running(),
         )  # fmt: skip
 
+    @property
+    def _needs_penalty(self) -> bool:
+        """Whether a strength of 0 is refused."""
+        return bool(self._form()["norm"] == "group")
+
     def _check_dense(self) -> None:
         """Refuse the automaton of tag patterns where the solver does not use it."""
         if self.inference not in ("auto", "dense"):

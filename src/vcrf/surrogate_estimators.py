@@ -62,6 +62,7 @@ class _MaxEstimator(VCRF):
     """What the estimators of maximum surrogates share."""
 
     _default_strength = 1.0
+    _needs_penalty = True
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
         from vcrf.surrogates.max_margin import choose_max

@@ -64,6 +64,15 @@ def test_the_point_without_strengths_is_capped_and_uncertified(plan: Plan, datas
     assert Settings(max_passes=5).limit(0.0, 0.0) == 5
 
 
+@pytest.mark.parametrize("estimator", ["M3N", "StructSVM"])
+def test_methods_that_need_a_penalty_have_no_point_without(estimator: str, plan: Plan, dataset: Dataset) -> None:
+    """The rest of the path is theirs."""
+    method = Method.of("max", estimator, families="paper", words=0, tags=2, affix=1, norm="l1")
+    task = replace(task_of(plan, 0.0), method=method, complexity_strength=0.0, base_strengths=(0.1, 0.01, 0.0))
+    points = run_task(task, dataset.blob).points
+    assert [point.base_strength for point in points] == [0.1, 0.01]
+
+
 def test_results_do_not_depend_on_the_tasks_before(plan: Plan, dataset: Dataset) -> None:
     """Columns are shared, weights are not."""
     alone = run_task(plan.tasks[0], dataset.blob).points

@@ -186,6 +186,8 @@ def run_task(task: Task, blob: bytes) -> PathResult:
     for base in sorted(task.base_strengths, reverse=True):
         limit = task.settings.limit(task.complexity_strength, base)
         tagger = task.method.build(task.complexity_strength, base, task.settings.tol, limit)
+        if tagger._needs_penalty and task.complexity_strength == base == 0.0:
+            continue
         start = tagger._run(data, start, None)
         if start.status is Status.INTERRUPTED:  # the solver answers Ctrl-C with its best weights: no result
             raise KeyboardInterrupt
