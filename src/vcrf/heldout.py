@@ -46,7 +46,7 @@ def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] 
     check_labels(labels, may_be_open=True)
     weights = None if sample_weight is None else checked_weights(sample_weight, len(sentences))
     used = [i for i in range(len(sentences)) if weights is None or weights[i] > 0.0]
-    possible = [i for i in used if any(True for _ in _plain(labels[i]))]
+    possible = [i for i in used if any(map(_is_known, labels[i]))]
     left = Counter(chain.from_iterable(set(named([labels[i]])) for i in used))
     drawn: set[int] = set()
     for i in np.random.default_rng(seed).permutation(possible).tolist():
@@ -70,9 +70,9 @@ def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] 
     )
 
 
-def _plain(labels: Iterable[Any]) -> Iterator[Any]:
-    """Labels that are not left open."""
-    return (label for label in labels if isinstance(label, (str, Integral)))
+def _is_known(label: object) -> bool:
+    """Whether a label is given, and not left open."""
+    return isinstance(label, (str, Integral))
 
 
 class DevelopmentSet:
@@ -99,7 +99,7 @@ class DevelopmentSet:
         self.moves = None if moves is None or moves.is_free else moves
         number = {label: i for i, label in enumerate(classes)}
         flat = list(chain.from_iterable(labels))
-        self.counted = np.flatnonzero([isinstance(label, (str, Integral)) for label in flat])
+        self.counted = np.flatnonzero(list(map(_is_known, flat)))
         if len(self.counted) == 0:
             raise InputError("A development set needs at least one labelled token: got none. Check its X and y.")
         self.y = np.array([number.get(flat[t], -1) for t in self.counted.tolist()], np.int64)

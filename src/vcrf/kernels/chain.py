@@ -288,6 +288,21 @@ def pair_posterior(
 
 
 @kernel
+def _slot_residuals(
+    first: int, last: int, codes: UInts32, truth: int, weight: float, posterior: Floats, base: int, counts: Floats,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Posterior minus truth of the pairs in the slots first .. last-1; adds the posterior of all pairs to the counts.
+
+    Such tokens are left out of the sums with plain tables: taking a correction off them would lose digits.
+    """
+    for k in range(len(posterior)):
+        counts[base + k] += posterior[k]
+    for j in range(np.uint64(first), np.uint64(last)):
+        out[j] = posterior[codes[j]] - (weight if codes[j] == truth else 0.0)
+
+
+@kernel
 def apply_corrections(
     ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats, t: int, n_labels: int, depth: int, order: int,
     base: int, table: Floats, forward: Floats, backward: Floats,
@@ -522,13 +537,8 @@ def _backward(
                 if has_corrections:
                     multiply_pairs(ptr[t], ptr[t + 1], codes, factor, backward)
                     pair_posterior(n_labels, backward, alpha, here - n_states, back, here, weight, posterior)
-                    # These tokens are left out of the sums with plain tables: taking a correction off them would
-                    # lose digits.
-                    for k in range(n_labels * n_labels):
-                        counts[base + k] += posterior[k]
                     truth = y[t - 1] * n_labels + y[t]
-                    for j in range(np.uint64(ptr[t]), np.uint64(ptr[t + 1])):
-                        cor_residuals[j] = posterior[codes[j]] - (weight if codes[j] == truth else 0.0)
+                    _slot_residuals(ptr[t], ptr[t + 1], codes, truth, weight, posterior, base, counts, cor_residuals)
                 if depth == 2:
                     dots(backward, 0, back, here, beta, 0, n_labels)
                 if has_corrections:
