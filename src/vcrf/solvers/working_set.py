@@ -182,8 +182,8 @@ class _Run:
         self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None  # of the most curved weights
-        # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the time
-        # that exact Hessians of thousands of weights take; to a small gap, or where they settle, nothing else comes.
+        # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the
+        # time that exact Hessians of thousands of weights take. They do not come to a small one, and may settle.
         self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
