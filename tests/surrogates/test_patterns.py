@@ -253,3 +253,16 @@ def test_patterns_join_although_shorter_ones_do_not():
         result = solve(problem, FamilyPenalty.from_strengths(strengths, "l1"), tol=1e-5, lattice=lattice)
         assert result.status is Status.CONVERGED
         assert set(problem.split_features(result.features)[1].tolist()) == {3}
+
+
+@few
+@given(st.data())
+def test_hessian_is_the_covariance_of_the_counts(data):
+    """On the automaton, at orders 1 to 4, with words or without; arcs of little probability are left out."""
+    case = data.draw(cases(max_tags=4, max_length=4))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=12))
+    chosen, surrogate = np.arange(0, len(features), 2), surrogate_of(case, threads=2)
+    found = surrogate.hessian(surrogate.compile(numbers), w, chosen)
+    expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)]
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    assert np.linalg.eigvalsh(found).min(initial=0.0) > -5e-3
