@@ -1,9 +1,9 @@
 """Hessian of the log-partition on a few features, on a pattern automaton: the covariance of the feature counts.
 
-As in `kernels.hessian`, with contexts in place of labels: K[q, j] = Cov(count of j so far, [state = q]) moves from token
-to token with the conditional probabilities of the arcs. Most arcs have next to no probability at a token. Those below
-`_LIVE` are left out, and the others' probabilities made to sum to one: the result is the exact covariance of a chain
-close to the true one. It serves as a quadratic model, and steps are checked on the objective itself.
+As in `kernels.hessian`, with contexts in place of labels: K[q, j] = Cov(count of j so far, [state = q]) moves from
+token to token with the conditional probabilities of the arcs. Most arcs have next to no probability at a token. Those
+below `_LIVE` are left out, and the others' probabilities made to sum to one: the result is the exact covariance of a
+chain close to the true one. It serves as a quadratic model, and steps are checked on the objective itself.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _later_moves(
     n_labels: int, live: Ints, prob: Floats, n_live: int, table: UInts32, arc_state: UInts32, factor: Floats,
     back: Floats, at: int, given: Floats, moves: Moves,
 ) -> int:  # fmt: skip
-    """Moves from the live contexts; targets are states. `given`, if not empty, has the conditionals from `at` * L on."""
+    """Moves from the live contexts; targets are states. `given`, if not empty, has the conditionals, from at * L on."""
     n = 0
     values = np.empty(n_labels)
     for k in range(n_live):

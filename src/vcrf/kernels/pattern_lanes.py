@@ -1,7 +1,7 @@
 """Forward-backward on a pattern automaton for several sentences side by side, one in each lane.
 
-The automaton is the same for all sentences, so that one look at an arc serves every lane, and the lanes lie next to each
-other in memory: the innermost loops are over lanes and vectorised. The sums are those of `kernels.patterns`, by
+The automaton is the same for all sentences, so that one look at an arc serves every lane, and the lanes lie next to
+each other in memory: the innermost loops are over lanes and vectorised. The sums are those of `kernels.patterns`, by
 differences; see there. Element x of lane l of w is at x * w + l. Sentences begin together; after the end of a shorter
 one its nodes are zeros, and so is all that follows from them.
 
@@ -158,10 +158,10 @@ def _mass_of_arcs(
     `alpha` is overwritten.
     """
     w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
-    p = np.uint64(len(fail))
-    while p > n:
-        p -= one
-        source, to = p * w, np.uint64(fail[p]) * w
+    state = np.uint64(len(fail))
+    while state > n:
+        state -= one
+        source, to = state * w, np.uint64(fail[state]) * w
         for lane in range(w):
             alpha[to + lane] += alpha[source + lane]
     for a in range(n):

@@ -49,7 +49,7 @@ def sentence_pass(
         is_mild = False
     for arc in range(len(counts)):
         counts[arc] += own_counts[arc]
-    return log_z
+    return float(log_z)
 
 
 @kernel

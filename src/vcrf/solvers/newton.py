@@ -1,4 +1,4 @@
-"""Newton steps with the exact Hessian on the free weights: how a small gap is reached.
+"""Newton steps with the Hessian on the free weights: how a small gap is reached.
 
 The quadratic model with the l1 part is solved by coordinate descent, so that weights may change sign or leave
 zero inside one step; the result is a direction for a line search on the objective itself. A Hessian costs as much as

@@ -1,4 +1,4 @@
-"""The Hessian of the crf surrogate on a pattern automaton, for patterns of any length; see `kernels.pattern_hessian`."""
+"""The Hessian of the crf surrogate on a pattern automaton, patterns of any length; see `kernels.pattern_hessian`."""
 
 from __future__ import annotations
 
