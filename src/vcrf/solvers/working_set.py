@@ -184,7 +184,9 @@ class _Run:
         self.block: QuadraticModel | None = None  # of the most curved weights
         # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the
         # time that exact Hessians of thousands of weights take. They do not come to a small one, and may settle.
-        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part
+        # On a pattern automaton a pass costs more and a Hessian less: all weights at once.
+        is_dense = self.surrogate.hessian_order is not None
+        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part and is_dense
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
