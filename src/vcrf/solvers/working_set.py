@@ -77,7 +77,7 @@ def solve(
     start : warm start, for instance the result at neighbouring strengths
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
-    settle : where Newton steps are out of reach (too many weights, or order above 2 and dense), stop when a hundred passes
+    settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100, and the gap has to rest too)
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `make_surrogate`
