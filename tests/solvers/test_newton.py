@@ -19,6 +19,7 @@ from vcrf.problem import build_problem
 from vcrf.solvers import newton, working_set
 from vcrf.solvers.newton import QuadraticModel, build_model, can_model, newton_direction, spread
 from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.patterns import PatternSurrogate
 
 many = settings(max_examples=60)
 
@@ -188,11 +189,12 @@ def test_model_is_the_covariance_of_the_chosen_features(data):
 
 @pytest.mark.parametrize(("n", "expected"), [(0, False), (1, True), (4_000, True), (4_001, False)])
 def test_can_model_limits_the_size_and_the_order(n, expected):
-    """The Hessian is dense and for chains of order 2: no weights, too many or longer patterns have none."""
+    """No weights or too many have no Hessian; on the dense lattice no longer patterns than 2, on the automaton any."""
     for tags in (1, 2, 3):
         problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
         surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(1))
         assert can_model(surrogate, n) == (expected and tags <= 2)
+        assert can_model(PatternSurrogate(problem, surrogate.keep, np.zeros(1)), n) == expected
 
 
 def test_one_of_several_sentences_stands_for_all():

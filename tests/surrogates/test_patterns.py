@@ -11,9 +11,12 @@ from enumeration import Enumeration, all_candidates, feature_of, number_of
 from partial_labels import PartialEnumeration, partial_cases
 from small_problems import active_sets, cases, strengths
 from vcrf import VCRF
+from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import intern_sentences, transition_families
+from vcrf.kernels import pattern_pass
 from vcrf.kernels import patterns as kernels
+from vcrf.kernels.chain import PassOutput
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers.result import Status
@@ -253,3 +256,53 @@ def test_patterns_join_although_shorter_ones_do_not():
         result = solve(problem, FamilyPenalty.from_strengths(strengths, "l1"), tol=1e-5, lattice=lattice)
         assert result.status is Status.CONVERGED
         assert set(problem.split_features(result.features)[1].tolist()) == {3}
+
+
+@few
+@given(st.data())
+def test_hessian_is_the_covariance_of_the_counts(data):
+    """On the automaton, at orders 1 to 4, with words or without; arcs of little probability are left out."""
+    case = data.draw(cases(max_tags=4, max_length=4))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=12))
+    chosen, surrogate = np.arange(0, len(features), 2), surrogate_of(case, threads=2)
+    found = surrogate.hessian(surrogate.compile(numbers), w, chosen)
+    expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)]
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    assert np.linalg.eigvalsh(found).min(initial=0.0) > -5e-3
+
+
+def test_sentences_side_by_side_and_one_by_one():
+    """Groups of sentences of different lengths, one group not full, find what each sentence alone does."""
+    problem, rng = random_problem(tags=4), np.random.default_rng(1)
+    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), rng.random(30), is_forced=True)
+    codes = rng.choice(problem.n_labels**4, 20, replace=False).astype(np.uint32)
+    active = surrogate.compile(np.sort(problem.join_features(np.full(20, problem.bias_column, np.uint32), 4, codes)))
+    surrogate.value_and_gradient(active, rng.normal(size=20))
+    arcs, local, plan = surrogate._arcs, surrogate._local, active.plan
+    n_tokens, n_labels, sentences = problem.n_tokens, problem.n_labels, surrogate._sentences()
+    out = PassOutput(np.zeros(30), np.zeros(n_tokens * n_labels), np.zeros(0), np.zeros(30, np.uint32))
+    node, shift = kernels.prepare_nodes(
+        sentences, 0, 30, n_labels, active.rows, surrogate._scores, arcs.tables, surrogate._corrections, False, out
+    )
+    counts = np.zeros(plan.automaton.n_arcs)
+    for i in np.flatnonzero(np.diff(problem.sent_ptr)):
+        out.values[i] += pattern_pass.sentence_pass(
+            i, sentences, 0, n_labels, 4, plan.graph, arcs, local, node, shift, counts, out
+        ) - kernels.take_truth(
+            problem.sent_ptr[i], problem.sent_ptr[i + 1], n_labels, problem.y, plan.graph, arcs.log, local,
+            problem.weights[i], counts, out.residuals, out.cor_residuals,
+        )  # fmt: skip
+    kernels.sum_counts(plan.automaton.up, counts)
+    np.testing.assert_allclose(surrogate._values, out.values, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(surrogate._residuals.ravel(), out.residuals, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(surrogate._arc_counts, counts, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("tags", [3, 4])
+def test_newton_steps_close_the_gap_at_higher_orders(tags):
+    """With an L1 penalty alone, where quasi-Newton steps leave it open."""
+    corpus = SyntheticLanguage(n_labels=4, n_stems=100, seed=3).sample(60, seed=4)
+    tagger = VCRF(tags=tags, base_strength=0.3 / 60, tol=1e-6, inference="patterns").fit(corpus.tokens, corpus.labels)
+    assert tagger.status_ is Status.CONVERGED
+    assert any(record.phase == "newton" for record in tagger.history_)
+    assert tagger.result_.n_passes < 400

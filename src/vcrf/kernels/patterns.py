@@ -16,7 +16,6 @@ are flagged, as in `kernels.chain`.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -383,7 +382,7 @@ def forward_sentence(
 
 
 @kernel
-def _take_truth(
+def take_truth(
     start: int, stop: int, n_labels: int, y: UInts32, graph: Graph, log: Floats, local: LocalArcs, weight: float,
     counts: Floats, residuals: Floats, cor_residuals: Floats,
 ) -> float:  # fmt: skip
@@ -436,46 +435,3 @@ def longest_of(ptr: Ints, first: int, last: int) -> int:
     for i in range(first, last):
         longest = max(longest, ptr[i + 1] - ptr[i])
     return longest
-
-
-@kernel
-def pattern_pass(
-    sentences: Sentences, first: int, last: int, n_labels: int, order: int, rows: UInts32, scores: Floats,
-    graph: Graph, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool, counts: Floats,
-    out: PassOutput,
-) -> None:  # fmt: skip
-    """Forward-backward of sentences first .. last-1, over the allowed labels only if clamped.
-
-    Writes what `chain.chain_pass` writes to `out`; adds posterior - truth of taking each arc to `counts`.
-    """
-    t0 = sentences.ptr[first]
-    node, shift = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, clamp, out)
-    n_states, longest = len(graph.size), longest_of(sentences.ptr, first, last)
-    original = arc_scores.factor
-    back, scale, factor = np.empty(longest * n_states), np.empty(longest), original.copy()
-    empty = np.zeros((order + 1) * n_labels)
-    beta, alpha, new = np.empty(n_states), np.empty(n_states), np.empty(n_states)
-    taken, values, own_counts = np.empty(len(factor)), np.empty(len(factor)), np.empty(len(factor))
-    for i in range(first, last):
-        start, stop, weight = sentences.ptr[i], sentences.ptr[i + 1], sentences.weights[i]
-        if out.hard[i] == 1 or start == stop:
-            continue
-        at = (start - t0) * n_labels
-        partition = backward_sentence(
-            start, stop, n_labels, graph, original, factor, local, node, at, back, scale, values, beta
-        )
-        log_z = math.log(partition) + (stop - start - 1) * arc_scores.shift
-        for u in range(stop - start):
-            log_z += math.log(scale[u]) + shift[start - t0 + u]
-        is_mild = True
-        while not forward_sentence(
-            start, stop, n_labels, graph, original, factor, local, node, at, back, scale, partition, weight, is_mild,
-            empty, values, alpha, new, taken, own_counts, out.residuals, out.cor_residuals,
-        ):  # fmt: skip
-            is_mild = False
-        for arc in range(len(counts)):
-            counts[arc] += own_counts[arc]
-        out.values[i] += log_z - _take_truth(
-            start, stop, n_labels, sentences.y, graph, arc_scores.log, local, weight, counts, out.residuals,
-            out.cor_residuals,
-        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Newton steps with the exact Hessian on the free weights: how a small gap is reached.
+"""Newton steps with the Hessian on the free weights: how a small gap is reached.
 
 The quadratic model with the l1 part is solved by coordinate descent, so that weights may change sign or leave
 zero inside one step; the result is a direction for a line search on the objective itself. A Hessian costs as much as
@@ -38,8 +38,10 @@ class QuadraticModel:
 
 
 def has_hessian(surrogate: CrfSurrogate) -> bool:
-    """Whether the exact Hessian is available: order up to 2, all labels known."""
-    return surrogate.has_hessian and surrogate.problem.order <= 2 and not surrogate.problem.is_partial
+    """Whether there is a Hessian: all labels known, and on the dense lattice patterns of 2 labels at the most."""
+    limit = surrogate.hessian_order
+    is_short = limit is None or surrogate.problem.order <= limit
+    return surrogate.has_hessian and is_short and not surrogate.problem.is_partial
 
 
 def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:

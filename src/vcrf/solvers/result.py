@@ -20,7 +20,9 @@ class Status(Enum):
     STATIONARY = "The optimality conditions hold to the tolerance; with labels left open there is no certificate."
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
     CHOSEN = "These weights had the best error on the development set; the gap is that of these weights."
-    SETTLED = "The objective hardly moves any more, and Newton steps (order up to 2, 4,000 weights) are not to be had."
+    SETTLED = (
+        "The objective hardly moves any more, and Newton steps are not to be had (for all of 4,000 weights at most)."
+    )
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
     UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; no more passes, or no more progress."
 

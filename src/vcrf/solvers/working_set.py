@@ -77,7 +77,7 @@ def solve(
     start : warm start, for instance the result at neighbouring strengths
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
-    settle : where Newton steps are out of reach (too many weights, or order above 2), stop when a hundred passes
+    settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100, and the gap has to rest too)
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `make_surrogate`
@@ -184,7 +184,9 @@ class _Run:
         self.block: QuadraticModel | None = None  # of the most curved weights
         # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the
         # time that exact Hessians of thousands of weights take. They do not come to a small one, and may settle.
-        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part
+        # On a pattern automaton a pass costs more and a Hessian less: all weights at once.
+        is_dense = self.surrogate.hessian_order is not None
+        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part and is_dense
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []

@@ -19,6 +19,7 @@ from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate, Scan, slot_corrections
 from vcrf.surrogates.hard import _with_loss
+from vcrf.surrogates.pattern_hessian import pattern_hessian
 from vcrf.surrogates.pattern_scan import LevelScan
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 LATTICES = ("auto", "dense", "patterns")
 # What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
-_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 5.0, 3.0
+_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 2.5, 1.5
 
 
 def make_surrogate(
@@ -83,10 +84,12 @@ class PatternSurrogate(CrfSurrogate):
     `is_forced` : every pass uses the automaton, also where the dense lattice would be cheaper.
     """
 
+    hessian_order = None
+
     def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1, is_forced: bool = False) -> None:
         super().__init__(problem, keep, costs, threads)
         self.is_forced = is_forced
-        self._is_by_arcs = self._needs_messages = False
+        self._is_by_arcs = False
         # Scans that may still leave out longer patterns than the working set's by two labels or more.
         self._n_short_scans = 0
         # Feature numbers (sorted) and variances of plain patterns, of the last scan.
@@ -112,7 +115,7 @@ class PatternSurrogate(CrfSurrogate):
 
     def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
         plan = _plan_of(active)
-        self._is_by_arcs = plan.is_cheap and not self._needs_messages
+        self._is_by_arcs = plan.is_cheap
         if self._is_by_arcs:
             self._arc_pass(active, plan, w)
         else:
@@ -145,7 +148,7 @@ class PatternSurrogate(CrfSurrogate):
 
     def _arc_chain(self, active: ActiveSet, plan: ArcPlan, clamp: bool) -> tuple[PassOutput, Floats]:
         """One forward-backward, and the counts of arcs; clamped as in `CrfSurrogate._chain`."""
-        from vcrf.kernels import patterns
+        from vcrf.kernels import pattern_pass
 
         problem, bounds = self.problem, self._sentence_bounds
         output = self._output(len(self._corrections.score), clamp)
@@ -156,7 +159,7 @@ class PatternSurrogate(CrfSurrogate):
         def block(first: int, last: int) -> None:
             if clamp and not np.any(problem.partial_sentences[first:last]):
                 return
-            patterns.pattern_pass(
+            pattern_pass.pattern_pass(
                 sentences, first, last, problem.n_labels, plan.automaton.order, active.rows, self._scores, plan.graph,
                 self._arcs, self._corrections, self._local, clamp, counts[number[first]], output,
             )  # fmt: skip
@@ -199,12 +202,10 @@ class PatternSurrogate(CrfSurrogate):
         return np.where(known[at] == features, variances[at], 1.0)
 
     def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
-        """The Hessian of `CrfSurrogate`, which reads the messages of the dense lattice; order 2 at the most."""
-        self._needs_messages = True
-        try:
-            return super().hessian(active, w, chosen, stride)
-        finally:
-            self._needs_messages = False
+        """Hessian of F at w on the chosen features, as `CrfSurrogate.hessian`; any order."""
+        plan = _plan_of(active)
+        self._arc_pass(active, plan, w)
+        return pattern_hessian(self, active, plan, chosen, stride)
 
     # ----- scan
 

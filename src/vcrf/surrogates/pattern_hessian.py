@@ -1,0 +1,62 @@
+"""The Hessian of the crf surrogate on a pattern automaton, patterns of any length; see `kernels.pattern_hessian`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.surrogates.active import ActiveSet
+from vcrf.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.kernels.pattern_hessian import Firing
+    from vcrf.surrogates.patterns import ArcPlan, PatternSurrogate
+
+
+def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPlan, chosen: Ints, stride: int) -> Floats:
+    """Hessian at the weights of the last pass on the chosen features, from one of `stride` sentences."""
+    from vcrf.kernels import hessian, pattern_hessian
+    from vcrf.kernels.chain import PassOutput
+
+    problem, workers = surrogate.problem, surrogate.workers
+    n_sentences, n_labels = problem.text.n_sentences, problem.n_labels
+    firing = _firing(active, plan, chosen)
+    max_current = int(np.diff(active.row_ptr)[active.rows].sum(axis=1).max(initial=0)) + 1
+    max_fired = int(np.diff(active.cor_ptr).max(initial=0)) + plan.automaton.order
+    out = np.zeros((len(chosen), len(chosen)))
+    sentences, n_parts = surrogate._sentences(), workers.threads
+    results = [
+        PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
+        for _ in range(n_parts)
+    ]
+    workers.run(
+        lambda part, _: pattern_hessian.covariance_half(
+            sentences, n_labels, active.rows, surrogate._scores, plan.graph, surrogate._arcs, surrogate._corrections,
+            surrogate._local, firing, max_current, max_fired, part, n_parts, stride, results[part], out,
+        ),
+        list(range(n_parts + 1)),
+    )  # fmt: skip
+    factor = surrogate._arcs.factor
+    for i in np.flatnonzero(results[0].hard):
+        given = surrogate._hard_lattice(active, plan, int(i), False)._conditionals.reshape(-1)
+        work = pattern_hessian.scratch(n_labels, plan.automaton.n_states, len(chosen), max_current, max_fired)
+        pattern_hessian.sentence_covariances(
+            int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1]), n_labels, plan.graph, factor, factor.copy(),
+            surrogate._local, np.zeros(0), given, stride * float(problem.weights[i]), firing, work, 0, 1, out,
+        )  # fmt: skip
+    hessian.symmetrise(out)
+    return out
+
+
+def _firing(active: ActiveSet, plan: ArcPlan, chosen: Ints) -> Firing:
+    from vcrf.kernels.pattern_hessian import Firing
+
+    row = np.full(len(active), -1, np.int64)
+    row[chosen] = np.arange(len(chosen))
+    arc_row = np.full(plan.automaton.n_arcs, -1, np.int64)
+    arc_row[plan.table_arcs] = row[active.table_features]
+    return Firing(
+        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, active.cor_ptr,
+        active.cor_feature, active.cor_values, plan.cor_arcs[active.cor_slot], arc_row, plan.automaton.up, row,
+    )  # fmt: skip
