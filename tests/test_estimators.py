@@ -73,7 +73,7 @@ def counts_of_weights(model: Any, corpus: vcrf.Corpus) -> np.ndarray:
 
 def test_objective_is_that_of_the_model(corpus: vcrf.Corpus) -> None:
     """Mean negative log-likelihood plus penalty, recomputed from the model's lattices, is `objective_`."""
-    fitted = VCRF(loss=None).fit(corpus.tokens, corpus.labels)
+    fitted = VCRF(loss=None, factors=False).fit(corpus.tokens, corpus.labels)
     number = {label: i for i, label in enumerate(fitted.classes_)}
     (scores,) = fitted._potentials(corpus.tokens)
     losses = [-scores.lattice(i).log_prob([number[b] for b in y]) for i, y in enumerate(corpus.labels)]
@@ -86,11 +86,40 @@ def test_objective_is_that_of_the_model(corpus: vcrf.Corpus) -> None:
 
 
 def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
-    """By default every family has the strength 0.09 / m, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
-    ((l1, l2),) = {(facts.l1, facts.l2) for facts in fitted.families_}
-    assert (l1 * len(corpus), l2 * len(corpus)) == pytest.approx((0.06, 0.03))
+    """By default 0.09 / m times the family's factor, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
+    factors = {"word[-1]": 1.5, "word[+1]": 1.5, "word[-2]": 1.5, "word[+2]": 1.5, "word pairs": 2.0}
+    for facts in fitted.families_:
+        factor = factors.get(facts.name, 1.0)
+        assert (facts.l1, facts.l2) == pytest.approx((0.06 * factor / len(corpus), 0.03 * factor / len(corpus)))
     sparse = VCRF(norm="l1").fit(X, Y)
     assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
+
+
+@pytest.mark.parametrize(("given", "is_used"), [
+    ({}, True), ({"loss": None}, True), ({"factors": False}, False), ({"norm": "elastic"}, False),
+    ({"base_strength": 0.1}, False), ({"base_strength": 0.1, "factors": True}, True),
+    ({"complexity_strength": 0.1, "base_strength": 0.0, "factors": True}, False),
+    ({"norm": "l1", "factors": True}, True),
+])  # fmt: skip
+def test_factors_multiply_the_base_strength(given: dict[str, Any], is_used: bool) -> None:
+    """By default only if nothing is said of strengths or norm; never the complexity's part."""
+    families = [Family("word", WORD.sources, factor=3.0), *transition_families(2)]
+    alike = {family.name: 1.0 for family in families}
+    facts = VCRF(families=families, complexities=alike, **given).fit(X, Y).families_
+    assert facts[0].l1 == pytest.approx(facts[1].l1 * (3.0 if is_used else 1.0))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan"), float("inf"), "2", True, None])
+def test_a_factor_is_a_positive_number(factor: Any) -> None:
+    """Whatever the estimator makes of it."""
+    with pytest.raises(InputError, match="needs a positive factor"):
+        Family("word", WORD.sources, factor=factor)
+
+
+def test_factors_is_true_false_or_none() -> None:
+    """A factor belongs to a family."""
+    with pytest.raises(InputError, match="factors must be True, False or None"):
+        VCRF(factors=2).fit(X, Y)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "elastic"])
@@ -617,7 +646,7 @@ def test_default_norm_is_elastic_unless_a_strength_is_given():
     X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
     plain = VCRF().fit(X, y)
     loss = HammingLoss(normalised=False, cost=3.0)
-    form = {"norm": "elastic", "base_strength": 0.09 / 2, "l1_ratio": 2 / 3, "count_power": 0.35}
+    form = {"norm": "elastic", "base_strength": 0.09 / 2, "l1_ratio": 2 / 3, "count_power": 0.35, "factors": True}
     explicit = VCRF(loss=loss, temperature=1.6, **form).fit(X, y)
     assert plain.objective_ == explicit.objective_
     np.testing.assert_array_equal(plain.model_.weights, explicit.model_.weights)

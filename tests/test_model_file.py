@@ -110,7 +110,7 @@ def estimators_of_tokens(draw):
     kind = draw(st.sampled_from(["default", "paper", "own"]))
     if kind == "own":
         templates = draw(st.lists(corpora.templates, min_size=1, max_size=3, unique=True))
-        families = [Family(f"own {i}", (template,), tags) for i, template in enumerate(templates)]
+        families = [Family(f"own {i}", (template,), tags, 1.0 + i) for i, template in enumerate(templates)]
         return VCRF(families=families, **options)
     return VCRF(families=kind, tags=tags, words=1, affix=1, **options)
 

@@ -123,6 +123,9 @@ class VCRF(SequenceEstimator):
         The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
         its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
         formula above, if one is.
+    factors : bool, optional
+        Whether `base_strength` is multiplied by `Family.factor`: of the default families, 2 for pairs of words, 1.5 for
+        words of neighbours and 1 for the others. None means yes if no strength and no norm is given.
     loss : "auto", None, str or vcrf.losses.Loss
         Task loss inside the surrogate: a name ("hamming", the share of wrong labels in the sentence, "edit", "ngram",
         ...: see docs/losses.md) or a loss object. None is 0. "auto" is None if a strength or a norm is given, else
@@ -202,6 +205,7 @@ class VCRF(SequenceEstimator):
         norm: str | None = None,
         l1_ratio: float | None = None,
         count_power: float | None = None,
+        factors: bool | None = None,
         loss: str | Loss | None = "auto",
         temperature: float | None = None,
         candidates: str = "all",
@@ -225,6 +229,7 @@ class VCRF(SequenceEstimator):
         self.norm = norm
         self.l1_ratio = l1_ratio
         self.count_power = count_power
+        self.factors = factors
         self.loss = loss
         self.temperature = temperature
         self.candidates = candidates
@@ -402,7 +407,7 @@ class VCRF(SequenceEstimator):
         patience: int | None = None,
     ) -> VCRF:
         problem = data.problem
-        penalty = self._penalty(data.complexities, problem.text.n_sentences).bind(problem)
+        penalty = self._penalty(data).bind(problem)
         watch = None if development is None else DevelopmentWatch(development, penalty, patience)
         result = self._run(data, start, watch)
         self.model_ = build_model(problem, penalty, result, data.classes, data.complexities, self._temperature())
@@ -419,11 +424,11 @@ class VCRF(SequenceEstimator):
         if self._form()["norm"] == "group":
             self._check_dense()
             return solve_group(
-                problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
+                problem, self._penalty(data), data.surrogate, start=start,
                 watch=watch, **self._running(),
             )  # fmt: skip
         return solve(
-            problem, self._penalty(data.complexities, problem.text.n_sentences), surrogate=data.surrogate, start=start,
+            problem, self._penalty(data), surrogate=data.surrogate, start=start,
             watch=watch, lattice=self.inference, **self._running(),
         )  # fmt: skip
 
@@ -525,9 +530,10 @@ class VCRF(SequenceEstimator):
             defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
         form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
         is_auto = isinstance(self.loss, str) and self.loss == "auto"
-        is_free = is_auto and not has_strength and self.norm is None
+        is_free = not has_strength and self.norm is None
+        form["factors"] = is_free if self.factors is None else self.factors
         form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
-        form["temperature"] = (1.6 if is_free else 1.0) if self.temperature is None else self.temperature
+        form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
         return form
 
     def _form(self) -> dict[str, Any]:
@@ -541,9 +547,9 @@ class VCRF(SequenceEstimator):
             raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
         return float(temperature)
 
-    def _penalty(self, complexities: Floats, n_sentences: int) -> FamilyPenalty:
-        form = self._form()
-        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / n_sentences
+    def _penalty(self, data: TrainingData) -> FamilyPenalty:
+        form, problem = self._form(), data.problem
+        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / problem.text.n_sentences
         base = default if self.base_strength is None else self.base_strength
         complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
@@ -552,7 +558,14 @@ class VCRF(SequenceEstimator):
         for name in ("l1_ratio", "count_power"):
             if not isinstance(form[name], Real) or isinstance(form[name], bool):
                 raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
-        return FamilyPenalty.from_strengths(complexity * complexities + base, **form)
+        return FamilyPenalty.from_strengths(complexity * data.complexities + base * self._factors(problem), **form)
+
+    def _factors(self, problem: Problem) -> Floats:
+        """What `base_strength` is multiplied by, (n_families,)."""
+        is_used = self._settled()["factors"]
+        if not isinstance(is_used, (bool, np.bool_)):
+            raise InputError(f"factors must be True, False or None, got {self.factors!r}.")
+        return np.array([family.factor if is_used else 1.0 for family in problem.families])
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
         """What is minimised, with its loss, as the solver takes it."""

@@ -72,15 +72,16 @@ def _load_part(part: Any) -> tuple[int, str]:
 
 
 def _dump_family(family: Family) -> Any:
-    return {"name": family.name, "tags": int(family.tags), "sources": dump_sources(list(family.sources))}
+    value = {"name": family.name, "tags": int(family.tags), "sources": dump_sources(list(family.sources))}
+    return value if family.factor == 1.0 else value | {"factor": float(family.factor)}
 
 
 def _load_family(value: Any) -> Family:
-    if not isinstance(value, dict) or set(value) != {"name", "tags", "sources"}:
+    if not isinstance(value, dict) or set(value) | {"factor"} != {"name", "tags", "sources", "factor"}:
         raise InputError(f"a family is not name, tags and sources: {_short(value)}")
     if not isinstance(value["name"], str) or type(value["tags"]) is not int:
         raise InputError(f"a family has no valid name and tags: {_short(value)}")
-    return Family(value["name"], tuple(load_sources(value["sources"])), value["tags"])
+    return Family(value["name"], tuple(load_sources(value["sources"])), value["tags"], value.get("factor", 1.0))
 
 
 # ------------------------------------------------------------------------------------ facts

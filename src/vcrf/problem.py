@@ -194,10 +194,9 @@ class Problem:
 
         out = np.empty(len(self.columns.positions), np.int64)
         n = gradient.observed_codes(
-            self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, out
+            self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, self.has_order(k), out
         )
-        codes = np.unique(out[:n])
-        return np.asarray(codes[self.has_order(k)[codes // self.n_labels**k]])
+        return np.unique(out[:n])
 
     def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
         """Column, pattern length and pattern code of feature numbers."""

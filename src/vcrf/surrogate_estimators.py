@@ -75,7 +75,7 @@ class _MaxEstimator(VCRF):
         self._check_dense()
         problem = data.problem
         return solve_max(
-            problem, self._penalty(data.complexities, problem.text.n_sentences), data.surrogate, start=start,
+            problem, self._penalty(data), data.surrogate, start=start,
             watch=watch, is_group=self._form()["norm"] == "group", **self._running(),
         )  # fmt: skip
 

@@ -89,7 +89,7 @@ def test_errors_of_folds_are_those_of_single_fits(train: vcrf.Corpus, norm: str)
 def test_estimator_is_trained_on_everything_to_its_tolerance(train: vcrf.Corpus, tuned: TuneResult) -> None:
     """As a fit at the best point would, though the points of the grid are only settled."""
     point = {"complexity_strength": tuned.best.complexity_strength, "base_strength": tuned.best.base_strength}
-    settled = {"norm": "l1", "loss": None, "temperature": 1.0}
+    settled = {"norm": "l1", "loss": None, "temperature": 1.0, "factors": False}
     assert tuned.estimator.get_params() == VCRF(tol=1e-2, **settled, **point).get_params()
     assert tuned.estimator.status_ is Status.CONVERGED
     expected = VCRF(norm="l1", tol=1e-2, **point).fit(train.tokens, train.labels)
@@ -160,6 +160,7 @@ def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus)
     )
     assert (found.estimator.norm, found.estimator.l1_ratio, found.estimator.count_power) == ("elastic", 2 / 3, 0.35)
     assert (found.estimator.loss, found.estimator.temperature) == ("hamming:normalised=False,cost=3", 1.6)
+    assert found.estimator.factors is True
     assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.03, 0.09, 0.3, 0.9])
 
 

@@ -18,7 +18,7 @@ _PARAMETERS = {
     "tag": "--tag", "form": "--form", "split": "--split", "format": "--input-format", "families": "--families",
     "words": "--words", "tags": "--tags", "affix": "--affix", "loss": "--loss", "norm": "--norm", "tol": "--tol",
     "base_strength": "--base-strength", "complexity_strength": "--complexity-strength", "n_jobs": "--threads",
-    "l1_ratio": "--l1-ratio", "count_power": "--count-power",
+    "l1_ratio": "--l1-ratio", "count_power": "--count-power", "factors": "--factors",
     "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
     "complexities": "--complexities", "rho": "--rho", "delta": "--delta",
 }  # fmt: skip

@@ -124,6 +124,13 @@ def train(
             help="The quadratic part grows with the attribute's count to this power. Default: 0.35; 0 with a strength.",
         ),
     ] = None,
+    factors: Annotated[
+        bool | None,
+        typer.Option(
+            "--factors/--no-factors",
+            help="Whether families that are many and rare pay more. Default: yes if no strength or norm is given.",
+        ),
+    ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
@@ -187,7 +194,7 @@ def train(
     parameters: dict[str, Any] = {
         "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
-        "count_power": count_power, "complexities": complexities.value,
+        "count_power": count_power, "factors": factors, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
         "patience": patience, "inference": inference.value,
     }  # fmt: skip

@@ -237,7 +237,7 @@ def _point(
     from vcrf.model import split_features
 
     problem = data.problem
-    penalty = tagger._penalty(data.complexities, problem.text.n_sentences).bind(problem)
+    penalty = tagger._penalty(data).bind(problem)
     entries = split_features(problem, penalty, result.features, result.weights)
     families = np.bincount(problem.family_of[entries.sources, entries.lengths], minlength=len(problem.families))
     return Point(

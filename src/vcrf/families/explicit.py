@@ -114,6 +114,8 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
             reader.add(token, i, t)
     ptr = sentence_ptr(sentences)
     n = int(ptr[-1])
+    values = np.ones(len(reader.attributes))
+    values[list(reader.unusual)] = list(reader.unusual.values())
     return AttributeText(
         sent_ptr=ptr,
         words=[""] if n else [],
@@ -121,9 +123,9 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
         names=list(reader.ids),
         sources=np.array(reader.source_of, np.int64),
         source_names=list(reader.source_ids),
-        positions=np.array(reader.positions, np.uint32),
+        positions=np.repeat(np.arange(n, dtype=np.uint32), reader.sizes),
         attributes=np.array(reader.attributes, np.int64),
-        values=np.array(reader.values, np.float64),
+        values=values,
         zero_positions=np.array(reader.zero_positions, np.uint32),
         zero_attributes=np.array(reader.zero_attributes, np.int64),
     )
@@ -141,10 +143,11 @@ class _Reader:
         self.ids: dict[str, int] = {}
         self.source_ids: dict[str, int] = {}
         self.source_of: list[int] = []
-        self.positions: list[int] = []
         self.attributes: list[int] = []
-        self.values: list[float] = []
-        self.position = 0
+        # Values that are not 1, by their place in `attributes`.
+        self.unusual: dict[int, float] = {}
+        # Number of attributes of each token.
+        self.sizes: list[int] = []
         self.kind = ""
         # Occurrences of value 0: no effect on scores, but CRFsuite takes the pair for seen in training.
         self.zero_positions: list[int] = []
@@ -170,7 +173,7 @@ class _Reader:
                 self._put(self._intern(name, source), value)
         if len(set(self.attributes[start:])) < len(self.attributes) - start:
             self._sum_repeats(start)
-        self.position += 1
+        self.sizes.append(len(self.attributes) - start)
 
     def _add_dict(self, token: Mapping[Any, Any], sentence: int, index: int) -> None:
         found: list[int | None]
@@ -178,6 +181,8 @@ class _Reader:
             found = list(map(self._pairs.get, token.items()))
         except TypeError:
             found = [self._find(pair) for pair in token.items()]
+        if None in found:
+            found = [self._learn(*pair) if i is None else i for pair, i in zip(token.items(), found, strict=True)]
         if None in found:
             for (key, value), attribute in zip(token.items(), found, strict=True):
                 if attribute is None:
@@ -187,8 +192,6 @@ class _Reader:
             return
         known = [attribute for attribute in found if attribute is not None and attribute >= 0]
         self.attributes += known
-        self.values += [1.0] * len(known)
-        self.positions += [self.position] * len(known)
         for attribute in found if len(known) < len(found) else ():
             if attribute is not None and attribute < 0:
                 self._put(~attribute, 0.0)
@@ -199,25 +202,28 @@ class _Reader:
         except TypeError:  # lists and dicts are no keys
             return None
 
+    def _learn(self, key: Any, value: Any) -> int | None:
+        """The number of a new pair of a name and a text or truth value; None for others."""
+        # Equal keys have equal meaning: True is 1.
+        if type(key) is not str or not (type(value) is str or value is True or value is False):
+            return None
+        attribute = self._intern(f"{key}:{value}" if type(value) is str else key, key.split("=", 1)[0])
+        self._pairs[key, value] = ~attribute if value is False else attribute
+        return self._pairs[key, value]
+
     def _add_item(self, key: Any, value: Any, where: str) -> None:
         name = _text(key)
         for attribute_name, number in _flatten(name, value, where):
-            attribute = self._intern(attribute_name, name.split("=", 1)[0])
-            self._put(attribute, number)
-            # Equal keys have equal meaning: True is 1.
-            if type(key) is str and (type(value) is str or value is True):
-                self._pairs[key, value] = attribute
-            elif type(key) is str and value is False:
-                self._pairs[key, value] = ~attribute
+            self._put(self._intern(attribute_name, name.split("=", 1)[0]), number)
 
     def _put(self, attribute: int, value: float) -> None:
         if value == 0.0:
             self.zero_attributes.append(attribute)
-            self.zero_positions.append(self.position)
-        else:
-            self.attributes.append(attribute)
-            self.values.append(value)
-            self.positions.append(self.position)
+            self.zero_positions.append(len(self.sizes))
+            return
+        if value != 1.0:
+            self.unusual[len(self.attributes)] = value
+        self.attributes.append(attribute)
 
     def _intern(self, name: str, source: str) -> int:
         attribute = self.ids.setdefault(name, len(self.ids))
@@ -228,9 +234,9 @@ class _Reader:
     def _sum_repeats(self, start: int) -> None:
         """An attribute given twice at one token counts with the sum of its values."""
         total: dict[int, float] = {}
-        for attribute, value in zip(self.attributes[start:], self.values[start:], strict=True):
-            total[attribute] = total.get(attribute, 0.0) + value
-        del self.attributes[start:], self.values[start:], self.positions[start:]
+        for i, attribute in enumerate(self.attributes[start:], start):
+            total[attribute] = total.get(attribute, 0.0) + self.unusual.pop(i, 1.0)
+        del self.attributes[start:]
         for attribute, value in total.items():
             self._put(attribute, value)
 

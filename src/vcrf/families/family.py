@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
 
+from vcrf.errors import InputError
 from vcrf.families.templates import Occurrences
 from vcrf.families.text import Text
 from vcrf.types import Floats
@@ -27,12 +30,18 @@ class Family:
     """Features = attributes of the sources x tag patterns of length `tags`.
 
     The paper's H(k1, k2, k3) has as sources all windows of k1 words joined with all splits of k3 affix
-    characters, and tags = k2.
+    characters, and tags = k2. With `VCRF(factors=True)`, and by default if nothing else is said of the penalty,
+    `base_strength` is multiplied by `factor` for this family.
     """
 
     name: str
     sources: tuple[Source, ...]
     tags: int = 1
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.factor, Real) and 0.0 < self.factor < math.inf) or isinstance(self.factor, bool):
+            raise InputError(f"Family {self.name!r} needs a positive factor, got {self.factor!r}.")
 
     def log_cardinality(self, text: Text, n_labels: int) -> float:
         """Log of the number of features the family can have, as the paper counts them (one split)."""

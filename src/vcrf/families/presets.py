@@ -44,6 +44,8 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
 
     Chosen by cross-validation inside the training parts of six treebanks: docs/accuracy.md.
 
+    Words of neighbours and pairs of words are many and mostly rare: they pay more (`Family.factor`).
+
     `words` limits how far neighbours reach (2), `tags` the length of tag patterns (2), `affix` affixes (8).
     """
     reach, order, longest = (
@@ -64,7 +66,7 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
         *(_affix_family(n, 0) for n in range(1, longest + 1)),
     ]
     neighbours = [
-        Family(f"word[{side * d:+d}]", (Template(((side * d, "word"),), pad=True),))
+        Family(f"word[{side * d:+d}]", (Template(((side * d, "word"),), pad=True),), factor=1.5)
         for d in range(1, reach + 1)
         for side in (-1, 1)
     ]
@@ -73,7 +75,9 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
         neighbours += [Family(f"shape[{side:+d}]", (Template(((side, "shape"),), pad=True),)) for side in (-1, 1)]
         neighbours += [
             Family("kinds", (Template(tuple((d, "kind") for d in (-1, 0, 1)), pad=True),)),
-            Family("word pairs", tuple(Template(((d, "word"), (d + 1, "word")), pad=True) for d in (-1, 0))),
+            Family(
+                "word pairs", tuple(Template(((d, "word"), (d + 1, "word")), pad=True) for d in (-1, 0)), factor=2.0
+            ),
         ]
     # No tag pairs with words or affixes: they cost time and bring nothing that holds over languages.
     return own + neighbours + transition_families(order)

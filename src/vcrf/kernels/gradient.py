@@ -19,6 +19,9 @@ from vcrf.kernels.chain import (
 )
 from vcrf.types import Bools, Floats, Ints, UInts32
 
+# Tag patterns of one length up to which a table says which were seen.
+MARKS = 1 << 20
+
 
 @kernel
 def count_entries(col_ptr: Ints, col_keys: UInts32, n_features: Ints, row_offset: int, counts: Ints) -> None:
@@ -376,11 +379,16 @@ def scan_pairs(
 
 
 @kernel
-def observed_codes(ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size: int, n_labels: int, out: Ints) -> int:
-    """Column * n_labels**size + code of the true pattern at each occurrence (repeats included)."""
+def observed_codes(
+    ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size: int, n_labels: int, wanted: Bools, out: Ints
+) -> int:
+    """Column * n_labels**size + code of the true patterns at the occurrences of wanted columns; few repeats."""
     n = 0
     width = n_labels**size
+    last = np.full(width if width <= MARKS else 0, -1, np.int64)  # the last column that each code was seen with
     for c in range(len(ptr) - 1):
+        if not wanted[c]:
+            continue
         for j in range(ptr[c], ptr[c + 1]):
             t = positions[j]
             if t - starts[t] + 1 < size:
@@ -388,6 +396,10 @@ def observed_codes(ptr: Ints, positions: UInts32, starts: Ints, y: UInts32, size
             code = 0
             for u in range(t - size + 1, t + 1):
                 code = code * n_labels + y[u]
+            if len(last):
+                if last[code] == c:
+                    continue
+                last[code] = c
             out[n] = c * width + code
             n += 1
     return n

@@ -17,7 +17,7 @@ from vcrf.types import Bools, Floats, Ints
 MAX_WEIGHTS = 4_000
 # Of larger problems the most curved weights are done, from a sample of about so many tokens.
 BLOCK = 600
-BLOCK_TOKENS = 20_000
+BLOCK_TOKENS = 8_000
 # How coordinate descent and direct solves alternate.
 _SWEEPS = 10
 _ROUNDS = 25

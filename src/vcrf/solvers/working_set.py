@@ -42,6 +42,8 @@ _ENTRIES_PER_TOKEN = 4
 _POLISH_BELOW = 1.0
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
+# Relative gap down to which Newton steps on the most curved weights are tried first.
+_BLOCK_TOL = 1e-4
 _MAX_PASSES = 20_000
 
 
@@ -180,6 +182,9 @@ class _Run:
         self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None  # of the most curved weights
+        # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the
+        # time that exact Hessians of thousands of weights take. They do not come to a small one, and may settle.
+        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
@@ -261,13 +266,15 @@ class _Run:
             return
         now = self.surrogate.n_passes, state.objective, self._gap(state)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        if can_model(self.surrogate, n_free) or not self.on_face:
+        if self._can_model(n_free) or not self.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < self.settle and not now[2] < self.gap_moves * self.mark[2]:
-                raise _Interrupted(Status.SETTLED)
+                if not can_model(self.surrogate, n_free):
+                    raise _Interrupted(Status.SETTLED)
+                self.is_block_enough = False
             self.mark = now
 
     def _first_state(self, start: SolverResult | None) -> _State:
@@ -471,7 +478,11 @@ class _Run:
         is_near = distance < _NEWTON_BELOW or (
             distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN
         )
-        return is_near and can_model(self.surrogate, n_free)
+        return is_near and self._can_model(n_free)
+
+    def _can_model(self, n_free: int) -> bool:
+        """Whether Newton steps on all weights are wanted and can be had."""
+        return can_model(self.surrogate, n_free) and (n_free <= newton.BLOCK or not self.is_block_enough)
 
     def _mean_violation(self, state: _State) -> float:
         """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
@@ -518,7 +529,7 @@ class _Run:
         """
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         is_near = not self.penalty.is_smooth_part and self.on_face and self.excess < _POLISH_BELOW
-        if not is_near or not has_hessian(self.surrogate) or can_model(self.surrogate, n_free):
+        if not is_near or not has_hessian(self.surrogate) or self._can_model(n_free):
             return state
         if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
             self._check_limit()

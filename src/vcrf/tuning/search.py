@@ -81,7 +81,7 @@ def tune(
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
     # The form of the problem is settled before strengths are set, which would change its default.
     form = estimator._settled()
-    keep = ("norm", "loss", "temperature") if form["norm"] == "l1" else form
+    keep = ("norm", "loss", "temperature", "factors") if form["norm"] == "l1" else form
     estimator = clone(estimator).set_params(**{name: form[name] for name in keep})
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
     grid = _grid(data, form["norm"], complexity_strengths, base_strengths)
@@ -160,7 +160,7 @@ class _Search:
             start = tagger._run(data, start, None if self.settle is None else SettledWatch(self.settle))
             if start.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
-            penalty = tagger._penalty(data.complexities, data.problem.text.n_sentences).bind(data.problem)
+            penalty = tagger._penalty(data).bind(data.problem)
             solved[point] = _Solved(development.error(penalty, start.features, start.weights), start)
             if self.report is not None:
                 self.report(
