@@ -11,6 +11,8 @@ from scipy.optimize import linprog, minimize
 import oracles
 from enumeration import Enumeration, all_candidates, feature_of
 from small_problems import cases, penalty_of
+from vcrf import M3N, VCRF
+from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
 from vcrf.penalties import FamilyPenalty
@@ -174,6 +176,25 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
         values = [truth.surrogate(kind, x)[0] + l1 @ np.abs(x) + 0.5 * l2 @ x**2 for x in (best, trial)]
         best, scale = (trial, scale) if values[1] < values[0] else (best, 0.98 * scale)
         assert min(values) >= result.objective - result.gap - 1e-9
+
+
+@pytest.mark.parametrize("loss", [AlignedNgramLoss(2), EditLoss()])
+def test_crf_with_any_loss_takes_newton_steps(loss):
+    """With L1 alone quasi-Newton steps leave the gap open; steps with the Hessian of a similar loss close it."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(30, seed=3)
+    tagger = VCRF(loss=loss, norm="l1", base_strength=0.02, tol=1e-7).fit(corpus.tokens, corpus.labels)
+    assert tagger.status_ is Status.CONVERGED
+    assert "newton" in {record.phase for record in tagger.history_}
+
+
+@pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
+def test_each_temperature_of_m3n_gives_a_lower_bound(loss):
+    """The posterior of crf is a distribution of label sequences: its mean loss bounds the optimum from below."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(8, seed=3)
+    tagger = M3N(loss=loss, norm="l1", base_strength=0.05).fit(corpus.tokens, corpus.labels)
+    records = [record for record in tagger.history_ if record.phase == "smooth"]
+    assert len(records) > 1
+    assert all(0.0 < record.objective - record.gap <= tagger.objective_ for record in records)
 
 
 @settings(max_examples=3)

@@ -14,7 +14,7 @@ from vcrf.errors import InputError
 from vcrf.families import Family, intern_sentences, transition_families
 from vcrf.kernels import chain
 from vcrf.lattice import DenseLattice
-from vcrf.losses import AlignedNgramLoss, HammingLoss, LossAutomaton, WeightedHammingLoss, ZeroOneLoss
+from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, LossAutomaton, WeightedHammingLoss, ZeroOneLoss
 from vcrf.problem import build_problem
 from vcrf.surrogates import crf, evaluate
 from vcrf.surrogates.compiled_loss import compile_loss, join_automata
@@ -212,6 +212,32 @@ def test_bad_losses_are_refused(case):
         for value, words in ((np.inf, "infinite"), (-1.0, "negative"), (0.5, "must be 0")):
             with pytest.raises(InputError, match=words):
                 join_automata(case.problem, with_cost(value))
+
+
+@few
+@given(st.data())
+def test_slack_rescaling_is_exact_whatever_the_guess(data):
+    """The largest loss * (1 + score difference) by enumeration; the guess only decides how much is looked at."""
+    case = data.draw(cases(max_length=5, max_tags=3))
+    features, _, w = data.draw(active_sets(case, scales=(0.1, 1.0, 10.0)))
+    loss, problem = data.draw(st.sampled_from([*LOSSES, 0.5 * EditLoss() + HammingLoss()])), case.problem
+    surrogate = MaxSurrogate(problem, np.ones(len(problem.columns), bool), choose_max(problem, "structsvm", loss))
+    surrogate._kappas *= data.draw(st.sampled_from([1e-3, 0.3, 1.0, 3.0, 1e3]))
+    active = surrogate.compile(np.array([number_of(problem, f) for f in features], np.int64))
+    truth = LossEnumeration(problem, features, loss)
+    for _ in range(2):  # the second time with the guesses of the first
+        best = surrogate.find_best(active, w)
+        for i in range(problem.text.n_sentences):
+            gains = (truth.counts[i] - truth.counts[i][truth.gold[i]]) @ w
+            products = truth.losses[i] * (1.0 + gains)
+            tiny = 1e-10 * (1.0 + np.abs(truth.losses[i]).max() * np.abs(gains).max())
+            assert best.values[i] == pytest.approx(max(0.0, products.max()), abs=tiny)
+            y = problem.y[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
+            labels = best.labels[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
+            sequences = oracles.all_sequences(len(y), problem.n_labels)
+            found = next(k for k, z in enumerate(sequences) if list(z) == labels.tolist())
+            assert max(products[found], 0.0) == pytest.approx(best.values[i], abs=tiny)
+            assert best.slopes[i] == best.losses[i] == pytest.approx(truth.losses[i][found] if best.values[i] else 0.0)
 
 
 @pytest.mark.parametrize("kind", ["m3n", "structsvm"])

@@ -1,8 +1,7 @@
 """Best label sequences on the product of a chain and a loss automaton: loss-augmented decoding of many sentences.
 
-States are those of `kernels.product`, messages are best scores. A sequence that ends in the automaton's last state q
-with the best score S is worth offset[q] + slope[q] * (S - score of the truth): offset = final cost and slope = 1 for
-margin rescaling; offset = slope = loss, with an automaton whose last state tells the loss, for slack rescaling.
+States are those of `kernels.product`, messages are best scores, the loss so far included. A sequence is worth its loss
+plus its score less that of the truth (margin rescaling); for slack rescaling see `kernels.slack`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from vcrf.types import Floats, Ints, UInts32
 
 
 class Ends(NamedTuple):
-    """The loss automata of all sentences (as in `kernels.product`), and the worth of each last state."""
+    """The loss automata of all sentences, as in `kernels.product`."""
 
     first: Ints
     width: Ints
@@ -26,8 +25,6 @@ class Ends(NamedTuple):
     final_ptr: Ints
     final: Floats
     init: Floats
-    offset: Floats
-    slope: Floats
 
 
 class Best(NamedTuple):
@@ -170,8 +167,7 @@ def max_pass(
         worth, end_q, end_s = -np.inf, 0, 0
         for q in range(n_final):
             for s in range(n_hist):
-                x = best[(numbers[stop - start] + q) * n_states + s]
-                z = ends.offset[f0 + q] + ends.slope[f0 + q] * (x - truth) if x > -np.inf else -np.inf
+                z = ends.final[f0 + q] + best[(numbers[stop - start] + q) * n_states + s] - truth
                 if z > worth:
                     worth, end_q, end_s = z, q, s
         # The truth is worth 0 but for rounding.
@@ -180,7 +176,7 @@ def max_pass(
                 ends, start, stop, n_labels, node, (start - t0) * n_labels, tables, cor, table, numbers, best, end_q,
                 end_s, out.labels,
             )  # fmt: skip
-            out.values[i], out.slopes[i] = worth, ends.slope[f0 + end_q]
+            out.values[i], out.slopes[i] = worth, 1.0
             out.losses[i] = _path_loss(ends, i, start, stop, n_labels, out.labels)
         else:
             for t in range(start, stop):

@@ -38,13 +38,15 @@ if TYPE_CHECKING:
     from vcrf.kernels.cuts import Firing, Master
     from vcrf.kernels.product_max import Best
 
-_MAX_PASSES = 2_000
+_MAX_PASSES = 20_000
 # A cut that has had no multiplier for so many rounds is dropped.
 _MAX_AGE = 20
-# Times 11 sweeps.
-_MASTER_ROUNDS = 20
+# Times 11 sweeps, with an l2 part and without: there, new cuts are cheaper than an exact master.
+_MASTER_ROUNDS = 20, 4
+# A step may be longer next time if it gained this share of what the master promised; with an l2 part, if it gained.
+_GOOD_STEP = 0.5
 # Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
-_FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 2.5e-3, "structsvm": 8e-3}
+_FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 1.5e-4, "structsvm": 8e-3}
 # Sentences that may leave the range of scaled messages: they are slow.
 _MOST_HARD = 0.02
 
@@ -151,7 +153,7 @@ class CuttingPlanes:
         self.best = _Point(np.zeros(0, np.int64), np.zeros(0))
         self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
         self._room = 0
-        self.rho, self.n_null = 0.0, 0
+        self.rho, self.n_null, self.promised = 0.0, 0, 0.0
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
 
@@ -221,7 +223,7 @@ class CuttingPlanes:
                     break
             result = self._smooth_result(
                 FamilyPenalty(penalty.l1, temperature * penalty.l2, penalty.count_power),
-                smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.03 * share), threads=self.threads,
+                smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
                 start=result, callback=self._relay, max_passes=max(self.max_passes - self.surrogate.n_passes, 1),
             )  # fmt: skip
             self.surrogate.n_passes += result.n_passes
@@ -277,7 +279,8 @@ class CuttingPlanes:
             self.problem, self.surrogate.keep, self.threads, "dense"
         )
         active = smooth.compile(result.features)
-        smooth.value_and_gradient(active, result.weights)
+        # Mean losses come with a scan; this one looks at no candidate.
+        smooth.scan(active, result.weights, {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()})
         mean = temperature * float(self.problem.weights @ smooth.mean_losses())
         found, _ = self._bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
         smooth.workers.close()
@@ -349,13 +352,15 @@ class CuttingPlanes:
         weights_of, ascend = self._kernels()
         weights_of(master, g, self.w)
         enough = 0.0
-        for _ in range(_MASTER_ROUNDS):
+        for _ in range(_MASTER_ROUNDS[0 if self.penalty.is_smooth_part else 1]):
             gap = ascend(master, cuts.lam, g, self.w, 11, enough)
-            dual = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
-            dual += 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
+            value = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
+            dual = value + 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
             enough = 0.2 * max(self.best.objective - dual, 0.1 * self.tol * self.best.objective)
             if gap <= enough:
                 break
+        # The cuts' own value at w lies above `value` by the master's gap.
+        self.promised = max(self.best.objective - value - gap, 0.0)
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
         """What sets weights from multipliers, and what ascends."""
@@ -396,9 +401,9 @@ class CuttingPlanes:
         return self._n_new
 
     def _adapt(self, before: float, now: float) -> None:
-        """A step that helped may be longer next time; after many that did not it must be shorter."""
+        """A step that kept its promise may be longer next time; after many that did not help it must be shorter."""
         self.n_null = 0 if now < before else self.n_null + 1
-        if now < before:
+        if before - now > (0.0 if self.penalty.is_smooth_part else _GOOD_STEP * self.promised):
             self.rho *= 0.7
         elif self.n_null > 5:
             self.rho, self.n_null = 1.5 * self.rho, 0

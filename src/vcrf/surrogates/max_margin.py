@@ -8,7 +8,7 @@ Each label sequence y gives a cut: f_i >= a + w.d with a = loss(y) and d = slope
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,13 +25,14 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.product_max import Best, Ends
+    from vcrf.kernels.slack import Additive
 
 KINDS = ("m3n", "structsvm")
 
 
 @dataclass(frozen=True, eq=False)
 class MaxChoice:
-    """A maximum surrogate with its loss; for structsvm the automata's last states tell the loss.
+    """A maximum surrogate with its loss; for structsvm `valued` are automata whose last states tell the loss.
 
     `smooth` is crf with the same loss: at temperature T, f_T(w) = T f_{loss/T}(w/T) tends to m3n as T to 0.
     """
@@ -39,6 +40,7 @@ class MaxChoice:
     kind: str
     loss: CompiledLoss
     smooth: SmoothChoice
+    valued: CompiledLoss | None = None
 
 
 def choose_max(problem: Problem, kind: str, loss: Loss | None) -> MaxChoice:
@@ -48,10 +50,11 @@ def choose_max(problem: Problem, kind: str, loss: Loss | None) -> MaxChoice:
     if loss is None:
         raise InputError(f"The surrogate {kind} needs a loss: without one it is 0 at w = 0. Give a loss.")
     smooth = choose(problem, "crf", loss)
-    if kind == "m3n" or problem.is_partial:
-        return MaxChoice(kind, compile_loss(problem, loss), smooth)
+    compiled = compile_loss(problem, loss)
+    if kind == "m3n":
+        return MaxChoice(kind, compiled, smooth)
     valued = join_automata(problem, lambda y: loss.automaton(y, problem.n_labels).with_values())
-    return MaxChoice(kind, valued, smooth)
+    return MaxChoice(kind, compiled, smooth, valued)
 
 
 class Mixture(NamedTuple):
@@ -72,7 +75,13 @@ class MaxSurrogate(CrfSurrogate):
         super().__init__(problem, keep, np.zeros(problem.text.n_sentences), threads)
         self.choice = choice
         self.column_mass = self.mass(problem, choice)
-        self._ends = _ends(choice)
+        self._ends = _ends(choice.loss)
+        # For slack rescaling: a guess for each sentence, see `kernels.slack`; at w = 0 it is right.
+        self._kappas = 1.0 / np.maximum(choice.loss.largest, 1e-300)
+        self._valued = None
+        if choice.valued is not None:
+            told = replace(choice.valued, final=np.maximum(choice.valued.final, 0.0))
+            self._valued = _ends(told), _additive(problem, choice, choice.valued)
 
     @staticmethod
     def mass(problem: Problem, choice: MaxChoice) -> Floats:
@@ -81,7 +90,7 @@ class MaxSurrogate(CrfSurrogate):
 
     def find_best(self, active: ActiveSet, w: Floats) -> Best:
         """The sequences worth the most at w; their values are f_i."""
-        from vcrf.kernels import chain, product_max
+        from vcrf.kernels import chain, product_max, slack
 
         self.n_passes += 1
         problem, n_labels = self.problem, self.problem.n_labels
@@ -93,12 +102,18 @@ class MaxSurrogate(CrfSurrogate):
         corrections = slot_corrections(active, w, self.workers)
         n = problem.text.n_sentences
         best = product_max.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
-        self.workers.run(
-            lambda a, b: product_max.max_pass(
-                problem.sent_ptr, problem.y, a, b, n_labels, self._ends, active.rows, scores, tables, corrections, best
-            ),
-            self._sentence_bounds,
-        )
+        parts = active.rows, scores, tables, corrections
+
+        def block(first: int, last: int) -> None:
+            if self._valued is None:
+                product_max.max_pass(problem.sent_ptr, problem.y, first, last, n_labels, self._ends, *parts, best)
+                return
+            valued, additive = self._valued
+            slack.slack_pass(
+                problem.sent_ptr, problem.y, first, last, n_labels, valued, additive, *parts, self._kappas, best
+            )
+
+        self.workers.run(block, self._sentence_bounds)
         return best
 
     def _scanned(self, limits: dict[int, Floats]) -> dict[int, Ints]:
@@ -144,18 +159,23 @@ class MaxSurrogate(CrfSurrogate):
         return Scan(features[by_number], gradients[by_number])
 
 
-def _ends(choice: MaxChoice) -> Ends:
+def _ends(loss: CompiledLoss) -> Ends:
     from vcrf.kernels.product_max import Ends
 
-    loss = choice.loss
-    is_slack = choice.kind == "structsvm"
-    final = loss.final + np.repeat(loss.init, np.diff(loss.final_ptr)) if is_slack else loss.final
-    final = np.maximum(final, 0.0) if is_slack else final
-    init = np.zeros_like(loss.init) if is_slack else loss.init
     return Ends(
-        loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, final, init,
-        final, final if is_slack else np.ones_like(final),
-    )  # fmt: skip
+        loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
+    )
+
+
+def _additive(problem: Problem, choice: MaxChoice, valued: CompiledLoss) -> Additive:
+    """The automata that add up the loss, and where the rows of those that tell it lie in them."""
+    from vcrf.kernels.slack import Additive, find_origins
+
+    loss, ends = choice.loss, _ends(choice.loss)
+    origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))
+    find_origins(problem.sent_ptr, valued.first, valued.successor.reshape(-1), ends, problem.n_labels, origin, spent)
+    only_grows = loss.cost.min(initial=0.0) >= 0.0 and loss.final.min(initial=0.0) >= 0.0
+    return Additive(ends, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent))
 
 
 def _largest_slope(choice: MaxChoice) -> float:

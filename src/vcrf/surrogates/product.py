@@ -23,7 +23,7 @@ from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.compiled_loss import CompiledLoss
 from vcrf.surrogates.crf import CrfSurrogate, _Found
 from vcrf.surrogates.hard import lattice_arcs, write_posterior
-from vcrf.types import Bools, Floats
+from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.chain import PassOutput, Sentences
@@ -46,12 +46,12 @@ def check_arcs(problem: Problem, n_arcs: int, advice: str) -> None:
 class ProductSurrogate(CrfSurrogate):
     """Value, gradient and scan of the crf surrogate with any loss; the contract is that of `CrfSurrogate`."""
 
-    has_hessian = False
     picks = False
 
     def __init__(self, problem: Problem, keep: Bools, loss: CompiledLoss, threads: int = 1) -> None:
         super().__init__(problem, keep, np.zeros(problem.text.n_sentences), threads)
         self.loss = loss
+        self._similar: CrfSurrogate | None = None
         self._loss_arrays = _arrays(loss, self.picks)
         self._means = np.zeros(problem.text.n_sentences)
 
@@ -121,6 +121,19 @@ class ProductSurrogate(CrfSurrogate):
             for t, here in enumerate(flat if len(arcs) else []):
                 arcs[t0 + t, : len(here)] = here
 
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
+        """Hessian of a similar surrogate, with the largest loss spread evenly over the labels, as in a Hamming loss.
+
+        Newton steps are then quasi-Newton steps: they are searched along, and certified, with the loss itself.
+        """
+        if self._similar is None:
+            lengths = np.maximum(np.diff(self.problem.sent_ptr), 1)
+            self._similar = CrfSurrogate(self.problem, self.keep, self.loss.largest / lengths, 1)
+            self._similar.workers.close()
+            self._similar.workers = self.workers
+        self.n_passes += 1
+        return self._similar.hessian(active, w, chosen, stride)
+
     def mean_losses(self) -> Floats:
         """Mean loss of each sentence under exp(loss + score) at the last scan."""
         return self._means
@@ -171,6 +184,8 @@ class ExponentialSurrogate(_LogMean):
 
 
 class _ProductLogMean(_LogMean, ProductSurrogate):
+    has_hessian = False
+
     def _find_values(self, active: ActiveSet, scores: Floats) -> Floats:
         return self._product(active, scores, keep_arcs=False, values_only=True).values.copy()
 
