@@ -21,6 +21,10 @@ def kernel(function: F) -> F:
 
 
 def fast_kernel(function: F) -> F:
-    """Like `kernel`, and sums may be reordered (the same way on every run)."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)(function)
+    """Like `kernel`, and sums may be reordered (the same way on every run).
+
+    Inlined into its callers: else the run that compiles would call the function compiled by itself, later runs the copy
+    in the caller's cached code, and the two may order sums differently.
+    """
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, forceinline=True)(function)
     return cast(F, compiled)

@@ -15,6 +15,8 @@ from vcrf.types import Bools, Floats, Ints
 
 # The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
 MAX_WEIGHTS = 4_000
+# Up to so many weights a Hessian is cheap enough to be taken even for a moderate gap.
+FEW_WEIGHTS = 2_500
 # Of larger problems the most curved weights are done, from a sample of about so many tokens.
 BLOCK = 600
 BLOCK_TOKENS = 8_000

@@ -484,7 +484,7 @@ class _Run:
 
     def _can_model(self, n_free: int) -> bool:
         """Whether Newton steps on all weights are wanted and can be had."""
-        return can_model(self.surrogate, n_free) and (n_free <= newton.BLOCK or not self.is_block_enough)
+        return can_model(self.surrogate, n_free) and (n_free <= newton.FEW_WEIGHTS or not self.is_block_enough)
 
     def _mean_violation(self, state: _State) -> float:
         """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
