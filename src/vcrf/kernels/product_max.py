@@ -118,6 +118,17 @@ def _path_loss(ends: Ends, i: int, start: int, stop: int, n_labels: int, labels:
 
 
 @kernel
+def number_rows(width: Ints, start: int, stop: int, numbers: Ints) -> int:
+    """First row of each layer of a sentence, numbered from 0; returns the number of rows before the last layer."""
+    n_rows = 0
+    for t in range(start, stop):
+        numbers[t - start] = n_rows
+        n_rows += width[t]
+    numbers[stop - start] = n_rows
+    return n_rows
+
+
+@kernel
 def max_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, scores: Floats,
     tables: Tables, cor: Corrections, out: Best,
@@ -136,12 +147,7 @@ def max_pass(
             continue
         f0, n_final = ends.final_ptr[i], ends.final_ptr[i + 1] - ends.final_ptr[i]
         numbers = np.empty(stop - start + 1, np.int64)
-        n_rows = 0
-        for t in range(start, stop):
-            numbers[t - start] = n_rows
-            n_rows += ends.width[t]
-        numbers[stop - start] = n_rows
-        n_rows += n_final
+        n_rows = number_rows(ends.width, start, stop, numbers) + n_final
         if len(best) < n_rows * n_states:
             best = np.empty(n_rows * n_states)
         best[: n_rows * n_states] = -np.inf

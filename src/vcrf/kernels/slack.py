@@ -18,7 +18,7 @@ import numpy as np
 
 from vcrf.kernels._jit import kernel
 from vcrf.kernels.chain import Corrections, Tables, node_scores, pattern_code, power
-from vcrf.kernels.product_max import Best, Ends, _best_before, _correct, _path_loss, _trace
+from vcrf.kernels.product_max import Best, Ends, _best_before, _correct, _path_loss, _trace, number_rows
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -197,14 +197,30 @@ def _build(
 
 
 @kernel
-def _number(width: Ints, start: int, stop: int, numbers: Ints) -> int:
-    """First row of each layer of a sentence, numbered from 0; returns the number of rows before the last layer."""
-    n_rows = 0
+def _true_score(
+    start: int, stop: int, y: UInts32, n_labels: int, node: Floats, at: int, tables: Tables, cor: Corrections,
+    table: Floats,
+) -> float:  # fmt: skip
+    """Score of the true labels."""
+    score, offsets = 0.0, tables.offsets
     for t in range(start, stop):
-        numbers[t - start] = n_rows
-        n_rows += width[t]
-    numbers[stop - start] = n_rows
-    return n_rows
+        depth = min(t - start + 1, tables.order)
+        _correct(cor, t, n_labels, depth, offsets[depth], table, tables.log, False)
+        score += node[at + (t - start) * n_labels + y[t]]
+        score += table[offsets[depth] + pattern_code(y, t - depth + 1, t, n_labels)]
+        _correct(cor, t, n_labels, depth, offsets[depth], table, tables.log, True)
+    return score
+
+
+@kernel
+def _turn(tables: Tables, n_labels: int) -> Floats:
+    """The table of label pairs with the older label last; nothing of use for other orders."""
+    turned = np.empty(n_labels * n_labels)
+    if tables.order == 2:
+        for a in range(n_labels):
+            for b in range(n_labels):
+                turned[b * n_labels + a] = tables.log[tables.offsets[2] + a * n_labels + b]
+    return turned
 
 
 @kernel
@@ -217,16 +233,11 @@ def slack_pass(
     `kappas` are guesses, and get better ones for the next time.
     """
     t0, t1 = sent_ptr[first], sent_ptr[last]
-    order, offsets = tables.order, tables.offsets
-    n_states = power(n_labels, order - 1)
+    n_states = power(n_labels, tables.order - 1)
     node = np.empty((t1 - t0) * n_labels)
     node_scores(rows, scores, t0, t1, node)
     table, u, v = tables.log.copy(), np.empty(n_states), np.empty(n_states)
-    turned = np.empty(n_labels * n_labels)
-    if order == 2:
-        for a in range(n_labels):
-            for b in range(n_labels):
-                turned[b * n_labels + a] = tables.log[offsets[2] + a * n_labels + b]
+    turned = _turn(tables, n_labels)
     best, rest, is_live = np.empty(0), np.empty(0), np.empty(0, np.int64)
     for i in range(first, last):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
@@ -235,17 +246,12 @@ def slack_pass(
             out.labels[t] = y[t]
         if stop == start or additive.largest[i] <= 0.0:
             continue
-        truth, at = 0.0, (start - t0) * n_labels
-        for t in range(start, stop):
-            depth = min(t - start + 1, order)
-            _correct(cor, t, n_labels, depth, offsets[depth], table, tables.log, False)
-            truth += node[at + (t - start) * n_labels + y[t]]
-            truth += table[offsets[depth] + pattern_code(y, t - depth + 1, t, n_labels)]
-            _correct(cor, t, n_labels, depth, offsets[depth], table, tables.log, True)
+        at = (start - t0) * n_labels
+        truth = _true_score(start, stop, y, n_labels, node, at, tables, cor, table)
         small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
-        n_small = _number(additive.ends.width, start, stop, small)
+        n_small = number_rows(additive.ends.width, start, stop, small)
         n_small += additive.ends.final_ptr[i + 1] - additive.ends.final_ptr[i]
-        n_large = _number(ends.width, start, stop, large) + ends.final_ptr[i + 1] - ends.final_ptr[i]
+        n_large = number_rows(ends.width, start, stop, large) + ends.final_ptr[i + 1] - ends.final_ptr[i]
         if len(rest) < n_small * n_states:
             rest = np.empty(n_small * n_states)
         if len(is_live) < n_large:
