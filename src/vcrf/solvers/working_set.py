@@ -114,6 +114,13 @@ def solve_path(
             return
 
 
+def _shorten(slope: float, rise: float) -> float:
+    """Where the parabola through a step's start, its slope there and its end has its minimum, in the step's units."""
+    if not (slope < 0.0 and np.isfinite(rise)):
+        return 0.5
+    return min(max(0.5 * slope / (slope - rise), 0.1), 0.7)
+
+
 class _Interrupted(Exception):
     """Ctrl-C, or the callback asked to stop, or the limit on passes was reached."""
 
@@ -596,7 +603,7 @@ class _Run:
         return new, trials
 
     def _search(self, state: _State) -> tuple[_State | None, int]:
-        """Backtracking on the arc projected on the orthant."""
+        """Backtracking on the arc projected on the orthant, each time to the minimum of a parabola."""
         pseudo = state.pseudo
         free = (state.w != 0.0) | (pseudo != 0.0)
         d = self.memory.direction(pseudo, free if self.on_face else None)
@@ -611,10 +618,11 @@ class _Run:
             w = state.w + step * d
             w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
             new = self._evaluate(state, w)
-            if new.objective <= state.objective + 1e-4 * float(pseudo @ (w - state.w)):
+            slope = float(pseudo @ (w - state.w))
+            if new.objective <= state.objective + 1e-4 * slope:
                 self.memory.add(w - state.w, new.g - state.g)
                 return new, trials
-            step *= 0.5
+            step *= _shorten(slope, new.objective - state.objective)
         return None, trials
 
     def _drop_idle(self, state: _State) -> _State:
