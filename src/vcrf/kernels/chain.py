@@ -18,6 +18,7 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.vectors import WIDEST, products
 from vcrf.types import Floats, Ints, UInts8, UInts32
 
 # exp(-600) is far above the smallest positive double (exp(-708)), with room for a product of marginals.
@@ -441,8 +442,9 @@ def _forward(
         tables.exp,
     )
     ptr, sizes, codes, flips, factor = cor.ptr, cor.size, cor.code, cor.flip, cor.factor
-    table, forward, backward, plain = work.table, work.forward, work.backward, tables.forward
+    table, forward, backward, plain, flipped = work.table, work.forward, work.backward, tables.forward, tables.backward
     hard, values = out.hard, out.values
+    is_small = n_labels <= WIDEST
     n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
     column = np.empty(n_labels)
     t0 = sent_ptr[first]
@@ -466,6 +468,8 @@ def _forward(
                     x = alpha[old + s] if depth > 1 else 1.0
                     for b in range(n_labels):
                         alpha[new + s * n_labels + b] = x * table[base + s * n_labels + b]
+            elif half == 1 and is_small and not has_corrections:
+                products(flipped, 0, alpha, old, alpha, new, n_labels)
             elif half == 1:
                 dots(forward, 0, alpha, old, alpha, new, n_labels)
             else:
@@ -511,7 +515,8 @@ def _backward(
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
     order, offsets, original = tables.order, tables.offsets, tables.exp
     ptr, sizes, codes, factor = cor.ptr, cor.size, cor.code, cor.factor
-    table, forward, backward, plain = work.table, work.forward, work.backward, tables.backward
+    table, forward, backward, plain, flipped = work.table, work.forward, work.backward, tables.backward, tables.forward
+    is_small = n_labels <= WIDEST
     hard, residuals, cor_residuals = out.hard, out.residuals, out.cor_residuals
     posterior = np.empty(n_labels * n_labels if order == 2 else 0)
     n_states, half = power(n_labels, max(order - 1, 1)), power(n_labels, max(order - 2, 0))
@@ -539,7 +544,9 @@ def _backward(
                     pair_posterior(n_labels, backward, alpha, here - n_states, back, here, weight, posterior)
                     truth = y[t - 1] * n_labels + y[t]
                     _slot_residuals(ptr[t], ptr[t + 1], codes, truth, weight, posterior, base, counts, cor_residuals)
-                if depth == 2:
+                if depth == 2 and is_small and not has_corrections:
+                    products(flipped, 0, back, here, beta, 0, n_labels)
+                elif depth == 2:
                     dots(backward, 0, back, here, beta, 0, n_labels)
                 if has_corrections:
                     restore_pairs(ptr[t], ptr[t + 1], codes, plain, backward)
