@@ -109,6 +109,18 @@ def test_factors_multiply_the_base_strength(given: dict[str, Any], is_used: bool
     assert facts[0].l1 == pytest.approx(facts[1].l1 * (3.0 if is_used else 1.0))
 
 
+@pytest.mark.parametrize(("given", "aim"), [
+    ({}, 3e-4), ({"tol": 1e-2}, 3e-3), ({"tol": 1e-6}, 1e-6), ({"norm": "l1"}, 1e-3), ({"base_strength": 0.01}, 1e-3),
+])  # fmt: skip
+def test_with_nothing_given_the_gap_is_a_third_of_tol(given: dict[str, Any], aim: float) -> None:
+    """So that labels are those of the optimum; with a strength or a norm given, tol itself."""
+    data = SyntheticLanguage(n_labels=4, seed=1).sample(60, seed=2)
+    fitted = VCRF(**given).fit(data.tokens, data.labels)
+    gaps = [record.gap / record.objective for record in fitted.history_ if record.phase == "scan"]
+    assert gaps[-1] <= aim
+    assert all(gap > aim for gap in gaps[:-1])
+
+
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("nan"), float("inf"), "2", True, None])
 def test_a_factor_is_a_positive_number(factor: Any) -> None:
     """Whatever the estimator makes of it."""

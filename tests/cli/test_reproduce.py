@@ -95,6 +95,8 @@ def test_a_malformed_file_is_told_and_the_others_are_done(folder: Path, tmp_path
     assert "invented" in result.stdout
     (found,) = json.loads((out / "tables.json").read_text(encoding="utf-8"))["tables"]
     assert (found["dataset"], found["noise"], found["runs"]) == ("invented", 0.0, [0])
+    for name in ("report.md", "report.html"):
+        assert "bad.conllu:2" in (out / name).read_text(encoding="utf-8")
 
 
 def test_more_methods_in_one_table(folder: Path, tmp_path: Path, call: Call) -> None:

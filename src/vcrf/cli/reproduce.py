@@ -97,18 +97,18 @@ def reproduce(
     runner = _runner(jobs, dask)
     output.mkdir(parents=True, exist_ok=True)
     with Store(output / STORE) as store:
-        loaded, n_unread = _read(files)
+        loaded, unread = _read(files)
         plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
         failed, is_interrupted = _carry_out(plan, store, runner)
-        results = _write(plan, store, output)
+        results = _write(plan, store, output, unread + [_told(outcome) for outcome in failed])
     _print(results, output, time.perf_counter() - began)
     for outcome in failed:
-        say(f"Failed: {outcome.task.describe()}: {outcome.failure}")
+        say(_told(outcome))
     if is_interrupted:
         say("Interrupted: what is done is kept, and the same command goes on.")
         raise typer.Exit(INTERRUPTED)
-    if failed or n_unread:
-        say(f"Not everything was done: {n_unread} data sets could not be read, {len(failed)} tasks failed.")
+    if failed or unread:
+        say(f"Not everything was done: {len(unread)} data sets could not be read, {len(failed)} tasks failed.")
         raise typer.Exit(FAILED)
 
 
@@ -155,19 +155,23 @@ def _runner(jobs: int | None, dask: str | None) -> Runner:
     return DaskCluster(dask)
 
 
-def _read(files: list[DataFile]) -> tuple[list[Dataset], int]:
-    """The data sets that can be read, and the number of those that cannot; each of these is told."""
+def _told(outcome: Outcome) -> str:
+    return f"Failed: {outcome.task.describe()}: {outcome.failure}"
+
+
+def _read(files: list[DataFile]) -> tuple[list[Dataset], list[str]]:
+    """The data sets that can be read, and what was told of each that cannot."""
     from vcrf.errors import InputError
     from vcrf.experiments.datasets import read_dataset
 
-    loaded, n_unread = [], 0
+    loaded, unread = [], []
     for file in files:
         try:
             loaded.append(read_dataset(file))
         except (InputError, OSError) as error:
-            n_unread += 1
-            say(f"Left out {file.name}: {in_options(str(error))}")
-    return loaded, n_unread
+            unread.append(f"Left out {file.name}: {in_options(str(error))}")
+            say(unread[-1])
+    return loaded, unread
 
 
 def _carry_out(plan: Plan, store: Store, runner: Runner) -> tuple[list[Outcome], bool]:
@@ -188,12 +192,12 @@ def _carry_out(plan: Plan, store: Store, runner: Runner) -> tuple[list[Outcome],
         return failed, False
 
 
-def _write(plan: Plan, store: Store, output: Path) -> Results:
+def _write(plan: Plan, store: Store, output: Path, missing: list[str]) -> Results:
     from vcrf.experiments.plan import collect
     from vcrf.experiments.report import write_report
 
     results = collect(plan, store)
-    for problem in write_report(results, output, [shlex.join(["vcrf", *sys.argv[1:]])]):
+    for problem in write_report(results, output, [shlex.join(["vcrf", *sys.argv[1:]])], missing):
         say(problem)
     return results
 

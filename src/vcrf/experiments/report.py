@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from vcrf.files import replacing
 TITLE = "Voted CRFs against L1-CRFs: the paper's experiments"
 
 
-def write_report(results: Results, directory: Path, commands: list[str]) -> list[str]:
-    """Write all files of the report; returns what could not be done.
+def write_report(results: Results, directory: Path, commands: list[str], missing: Sequence[str] = ()) -> list[str]:
+    """Write all files of the report; returns what could not be done. `missing` says which data and work are not in it.
 
     `tables.md`, `tables.json` and `points.csv` depend on the results alone: the same experiment writes the same bytes,
     interrupted or not. `report.md` and `report.html` have pictures, versions and times too.
@@ -30,7 +31,8 @@ def write_report(results: Results, directory: Path, commands: list[str]) -> list
     except MissingExtraError as error:
         problems.append(f"No pictures. {error}")
         drawn.parts.append(f"None: {error}")
-    sections = [*tables, drawn, *_circumstances(results, commands)]
+    absent = [Section("Missing", [Code("\n".join(missing))])] if missing else []
+    sections = [*absent, *tables, drawn, *_circumstances(results, commands)]
     contents = {
         "tables.md": to_markdown("Tables", tables),
         "tables.json": json.dumps({"unit_of_errors": "per cent", "tables": figures(results)}, indent=1) + "\n",
