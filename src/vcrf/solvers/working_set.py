@@ -36,6 +36,10 @@ _MEMORY = 50
 _NEWTON_BELOW = 0.5
 _NEWTON_BELOW_MOST = 5.0
 _NEWTON_BELOW_MEAN = 3e-3
+# Features that the first scan may add, per token, where there is an l2 part. At zero weights nearly all candidates are
+# violated, and a few steps on the most violated ones show which of the others still are.
+_FIRST_PER_TOKEN = 1
+_FIRST_STEPS, _LATER_STEPS = 10, 30
 # Longer lexical patterns that one scan may add, in entries (feature, token) per token.
 _ENTRIES_PER_TOKEN = 4
 # Newton steps on the most curved weights begin when no gradient exceeds its threshold by more than this share.
@@ -214,7 +218,8 @@ class _Run:
         state = self._first_state(start)
         status = Status.CONVERGED
         try:
-            n_steps, n_idle, best_gap = 30, 0, np.inf
+            n_idle, best_gap = 0, np.inf
+            n_steps = _FIRST_STEPS if self.penalty.is_smooth_part else _LATER_STEPS
             while True:
                 state, scan = self._certify(state)
                 self._report(state, "scan")
@@ -240,7 +245,7 @@ class _Run:
                 best_gap = min(best_gap, self._gap(state))
                 if n_idle > 8:
                     raise _Interrupted(Status.STALLED)
-                n_steps = min(int(1.3 * n_steps), 150)
+                n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
         except (_Interrupted, KeyboardInterrupt) as stop:
             self.surrogate.allow_short_scans(False)
             status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
@@ -412,7 +417,12 @@ class _Run:
         budget = max(_ENTRIES_PER_TOKEN * self.problem.n_tokens, len(state.active.cor_code))
         left_out = np.zeros(len(features), bool)
         left_out[by_ratio[work > budget]] = True
-        return features[~left_out]
+        features, size = features[~left_out], size[~left_out]
+        n_first = _FIRST_PER_TOKEN * self.problem.n_tokens
+        if self.penalty.is_smooth_part and len(state.active) == 0 and len(features) > n_first:
+            excess = size - self.penalty.thresholds(features)
+            features = np.sort(features[np.argsort(-excess, kind="stable")[:n_first]])
+        return features
 
     def _change_working_set(self, state: _State, kept: Bools, new: Ints) -> _State:
         features = np.union1d(state.active.features[kept], new)
