@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import peers
 
-from vcrf import VCRF
+from vcrf import VCRF, vote
 from vcrf.families import Family, default_families
 from vcrf.metrics import compare, token_error
 
@@ -77,6 +77,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "counts to the power 0.5": {"count_power": 0.5},
     "group norm": {"norm": "group", "loss": LOSS},
     "no factors of families": {"factors": False},
+    "vote of four bootstrap samples": {"vote": "samples"},
+    "vote of four times 70 % of the families": {"vote": "families"},
+    "vote of tags = 1, 2, 3": {"vote": "orders"},
     "L1, no loss, 0.5 / m": {"norm": "l1"},
     "L1, 1 / m": {"norm": "l1", "base": 1.0},
     "paper's complexities added": {"complexity": 0.09, "base": 0.09},
@@ -114,13 +117,30 @@ def estimator(variant: dict[str, Any], split: Split) -> VCRF:
     return VCRF(**form, base_strength=base / m, complexity_strength=complexity)
 
 
+def voters(kind: str, split: Split) -> list[VCRF]:
+    """Four models to be averaged, three where they differ in their order."""
+    rng, n = np.random.default_rng(0), len(split.X)
+    if kind == "orders":
+        return [VCRF(tags=tags).fit(split.X, split.y) for tags in (1, 2, 3)]
+    found = []
+    for _ in range(4):
+        if kind == "samples":
+            drawn = rng.integers(n, size=n).tolist()
+            found.append(VCRF().fit([split.X[i] for i in drawn], [split.y[i] for i in drawn]))
+        else:
+            families = [family for family in default_families() if family.tags > 1 or rng.random() < 0.7]
+            found.append(VCRF(families=families).fit(split.X, split.y))
+    return found
+
+
 def run(split: Split, variant: dict[str, Any]) -> tuple[list[Any], float, int, int]:
     """Labels of the held-out sentences, seconds, passes and weights."""
-    tagger = estimator(variant, split)
     began = time.perf_counter()
-    tagger.fit(split.X, split.y)
-    seconds = time.perf_counter() - began
-    return tagger.predict(split.X_held), seconds, tagger.result_.n_passes, tagger.n_active_
+    taggers = voters(variant["vote"], split) if "vote" in variant else [estimator(variant, split).fit(split.X, split.y)]
+    tagger = taggers[0] if len(taggers) == 1 else vote(taggers)
+    seconds, passes = time.perf_counter() - began, sum(one.result_.n_passes for one in taggers)
+    n_weights = taggers[0].n_active_ if len(taggers) == 1 else len(tagger.model_.weights)
+    return tagger.predict(split.X_held), seconds, passes, n_weights
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from vcrf.estimators import VCRF
     from vcrf.model_file import load
     from vcrf.surrogate_estimators import M3N, StructSVM, VExponential, VStructBoost
+    from vcrf.voting import vote
 
     __version__: str
 
@@ -23,6 +24,7 @@ __all__ = [
     "__version__",
     "load",
     "read_corpus",
+    "vote",
 ]
 
 # Late: `import vcrf` and reading a file wait for neither numba nor scipy nor scikit-learn.
@@ -35,6 +37,7 @@ _HOMES = {
     "Corpus": "vcrf.data",
     "load": "vcrf.model_file",
     "read_corpus": "vcrf.data",
+    "vote": "vcrf.voting",
 }
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.decoding.constraints import Constraints, as_constraints
-from vcrf.errors import InputError
+from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
 from vcrf.heldout import DevelopmentSet, DevelopmentWatch, hold_out
@@ -495,6 +495,8 @@ class VCRF(SequenceEstimator):
 
     def _result(self) -> SolverResult:
         self._model()
+        if not hasattr(self, "result_"):
+            raise NotFittedError("This tagger was combined from others (`vote`): it has no objective, gap or status.")
         return self.result_
 
     # ---- parameters ----
