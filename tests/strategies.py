@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from vcrf.decoding.arcs import PatternPotentials, tag_patterns
 from vcrf.decoding.potentials import Potentials
 from vcrf.kernels.decode import PatternScores
 from vcrf.lattice import DenseLattice
@@ -73,3 +74,23 @@ def potentials(draw: st.DrawFn) -> Potentials:
         rng.choice(palette, n),
     )
     return Potentials(ptr, rng.choice(palette, (n_tokens, n_labels)), tables, local, order)
+
+
+def on_automaton(dense: Potentials) -> PatternPotentials:
+    """The same potentials on the automaton of the patterns that score."""
+    sizes, codes, weights = [], [], []
+    for k, table in dense.tables.items():
+        scored = np.flatnonzero(table)
+        sizes.append(np.full(len(scored), k))
+        codes.append(scored)
+        weights.append(table[scored])
+    n_plain = sum(map(len, sizes))
+    patterns = tag_patterns(
+        dense.n_labels,
+        np.concatenate([np.zeros(0, int), *sizes, dense.local.size]).astype(np.uint32),
+        np.concatenate([np.zeros(0, int), *codes, dense.local.code]).astype(np.uint32),
+        np.concatenate([np.zeros(0), *weights, dense.local.score]),
+        np.arange(n_plain + len(dense.local.size)) < n_plain,
+    )
+    tables = {k: table for k, table in dense.tables.items() if k == 2}
+    return PatternPotentials(dense.sent_ptr, dense.node, tables, dense.local, max(dense.order, 2), None, patterns)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import all_sequences, potentials_scores
+from strategies import on_automaton
 from vcrf.complexity import additive_losses, margin_frontier
 from vcrf.complexity.margins import MarginFrontier
 from vcrf.decoding.potentials import Potentials
@@ -37,12 +38,12 @@ LOSSES = [
 ]
 
 
-def random_scores(seed: int, order: int, lengths: list[int], n_labels: int = 3) -> Potentials:
-    """Scores of sentences with plain and local tag patterns."""
+def random_scores(seed: int, order: int, lengths: list[int], n_labels: int = 3, share: float = 1.0) -> Potentials:
+    """Scores of sentences with local tag patterns and a share of the plain ones."""
     rng = np.random.default_rng(seed)
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     n = int(ptr[-1])
-    tables = {k: rng.normal(size=n_labels**k) for k in range(2, order + 1)}
+    tables = {k: rng.normal(size=n_labels**k) * (rng.random(n_labels**k) < share) for k in range(2, order + 1)}
     sizes = np.full(n, max(order, 2), np.uint32) if order > 1 else np.zeros(0, np.uint32)
     codes = rng.integers(0, n_labels**order, len(sizes)).astype(np.uint32)
     local_ptr = np.arange(n + 1) if order > 1 else np.zeros(n + 1, np.int64)
@@ -62,19 +63,21 @@ def by_enumeration(scores: Potentials, i: int, y: list[int], loss: Loss, rho: fl
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: repr(loss)[:24])
+@pytest.mark.parametrize("is_sparse", [False, True])
 @settings(max_examples=12)
-@given(seed=st.integers(0, 10**6), order=st.integers(1, 3), rho=st.sampled_from([0.05, 0.5, 3.0, 100.0]))
-def test_margin_losses_equal_enumeration(loss: Loss, seed: int, order: int, rho: float) -> None:
-    """Additive by augmented decoding and by the frontier, multiplicative by the frontier; tau 0 and 1."""
+@given(seed=st.integers(0, 10**6), order=st.integers(1, 4), rho=st.sampled_from([0.05, 0.5, 3.0, 100.0]))
+def test_margin_losses_equal_enumeration(loss: Loss, is_sparse: bool, seed: int, order: int, rho: float) -> None:
+    """Additive by augmented decoding and the frontier, multiplicative by the frontier; dense and on the automaton."""
     lengths = [4, 1, 3]
-    scores = random_scores(seed, order, lengths)
+    dense = random_scores(seed, order, lengths, share=0.3 if is_sparse else 1.0)
+    scores = on_automaton(dense) if is_sparse else dense
     y = np.random.default_rng(seed + 1).integers(0, 3, 8)
     frontier = margin_frontier(scores, y, loss)
     bound = max(loss.bound(length, 3) for length in lengths)
     assert frontier.loss_bound == bound
     for tau in (0.0, 1.0):
         expected = [
-            by_enumeration(scores, i, y[scores.sent_ptr[i] : scores.sent_ptr[i + 1]].tolist(), loss, rho, tau)
+            by_enumeration(dense, i, y[scores.sent_ptr[i] : scores.sent_ptr[i + 1]].tolist(), loss, rho, tau)
             for i in range(3)
         ]
         additive, multiplicative = np.clip(np.array(expected).T, 0.0, bound)

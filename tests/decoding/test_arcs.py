@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracles
-from strategies import potentials
+from strategies import on_automaton, potentials
 from vcrf import VCRF
 from vcrf.decoding import arcs
 from vcrf.decoding.arcs import PatternPotentials, tag_patterns
@@ -16,26 +16,6 @@ from vcrf.decoding.restrict import forbid
 from vcrf.errors import BudgetError
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-
-
-def on_automaton(dense):
-    """The same potentials on the automaton of the patterns that score."""
-    sizes, codes, weights = [], [], []
-    for k, table in dense.tables.items():
-        scored = np.flatnonzero(table)
-        sizes.append(np.full(len(scored), k))
-        codes.append(scored)
-        weights.append(table[scored])
-    n_plain = sum(map(len, sizes))
-    patterns = tag_patterns(
-        dense.n_labels,
-        np.concatenate([np.zeros(0, int), *sizes, dense.local.size]).astype(np.uint32),
-        np.concatenate([np.zeros(0, int), *codes, dense.local.code]).astype(np.uint32),
-        np.concatenate([np.zeros(0), *weights, dense.local.score]),
-        np.arange(n_plain + len(dense.local.size)) < n_plain,
-    )
-    tables = {k: table for k, table in dense.tables.items() if k == 2}
-    return PatternPotentials(dense.sent_ptr, dense.node, tables, dense.local, max(dense.order, 2), None, patterns)
 
 
 def check(ours, dense):

@@ -10,13 +10,18 @@ give both losses for every rho and tau.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError, InputError
+from vcrf.lattice import DenseLattice, PatternLattice
 from vcrf.losses import Loss
 from vcrf.types import Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.margins import Steps
 
 # Numbers in the tables of one sentence: half a gigabyte.
 _MAX_TABLE = 1 << 25
@@ -119,9 +124,8 @@ def additive_losses(scores: Potentials, y: UInts32 | Ints, loss: Loss, rho: floa
         labels = _labels(scores, y, i)
         if len(labels):
             automaton = loss.automaton(labels, scores.n_labels)
-            arcs = scores.lattice(i).arcs.reshape(len(labels), -1)
             best, true = margins.best_rival(
-                arcs, scores.n_labels, labels, 1.0 / rho, automaton.state_ptr, automaton.next, automaton.cost,
+                _steps(scores.lattice(i)), labels, 1.0 / rho, automaton.state_ptr, automaton.next, automaton.cost,
                 automaton.final, float(automaton.init),
             )  # fmt: skip
             found[i] = best - true + tau
@@ -174,14 +178,13 @@ def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Flo
     if not len(labels):
         return np.zeros(0), np.zeros(0)
     automaton = loss.automaton(labels, scores.n_labels)
-    lattice = scores.lattice(i)
-    arcs = lattice.arcs.reshape(len(labels), -1)
-    n_states = lattice.arcs.shape[1] * automaton.max_width
+    steps = _steps(scores.lattice(i))
+    n_states = len(steps.table) * automaton.max_width
     room = len(labels) + 2
     while n_states * room <= _MAX_TABLE:
         losses, leads = np.empty(room), np.empty(room)
         n = margins.rival_frontier(
-            arcs, scores.n_labels, labels, automaton.state_ptr, automaton.next, automaton.cost, automaton.final,
+            steps, labels, automaton.state_ptr, automaton.next, automaton.cost, automaton.final,
             float(automaton.init), losses, leads,
         )  # fmt: skip
         if n >= 0:
@@ -192,6 +195,24 @@ def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Flo
         f"{room // 2:,} rivals of different losses in {n_states:,} states. Use a loss with fewer values, or the "
         "additive margin loss alone (additive_losses)."
     )
+
+
+def _steps(lattice: DenseLattice | PatternLattice) -> Steps:
+    """The lattice as the kernels read it: contexts of the automaton, or all runs of order - 1 labels."""
+    from vcrf.kernels.margins import Steps
+
+    labels = np.arange(lattice.n_labels)
+    if isinstance(lattice, PatternLattice):
+        automaton = lattice.automaton
+        return Steps(lattice.node, lattice.arcs, automaton.table, automaton.arc_state, labels)
+    n_positions, n_contexts, n_labels = lattice.arcs.shape
+    arcs = np.arange(n_contexts * n_labels)
+    node = np.zeros((n_positions, n_labels))
+    node[0] = lattice.arcs[0, 0]
+    return Steps(
+        node, lattice.arcs.reshape(n_positions, -1), arcs.reshape(n_contexts, n_labels).astype(np.uint32),
+        arcs % n_contexts, labels % n_contexts,
+    )  # fmt: skip
 
 
 def _risks(scores: Potentials, y: UInts32 | Ints, loss: Loss) -> Floats:
