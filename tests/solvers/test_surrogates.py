@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 import oracles
 from enumeration import Enumeration, all_candidates, feature_of
 from small_problems import cases, penalty_of
-from vcrf import M3N, VCRF
+from vcrf import M3N, VCRF, VExponential, VStructBoost
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
@@ -133,9 +133,7 @@ def test_smooth_surrogates_reach_their_certificate(kind, data):
     truth, l1, l2 = check(case, kind, loss, penalty, result)
     optimum = smooth_minimum(truth, kind, l1, l2)
     assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
-    assert result.gap <= 1e-3 * result.objective or result.status is not Status.CONVERGED
-    if norm == "elastic":
-        assert result.status is Status.CONVERGED
+    assert result.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("kind", ["m3n", "structsvm"])
@@ -178,11 +176,12 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
         assert min(values) >= result.objective - result.gap - 1e-9
 
 
-@pytest.mark.parametrize("loss", [AlignedNgramLoss(2), EditLoss()])
-def test_crf_with_any_loss_takes_newton_steps(loss):
+@pytest.mark.parametrize("estimator", [VCRF, VStructBoost, VExponential])
+@pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
+def test_smooth_surrogates_take_newton_steps(estimator, loss):
     """With L1 alone quasi-Newton steps leave the gap open; steps with the Hessian of a similar loss close it."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(30, seed=3)
-    tagger = VCRF(loss=loss, norm="l1", base_strength=0.02, tol=1e-7).fit(corpus.tokens, corpus.labels)
+    tagger = estimator(loss=loss, norm="l1", base_strength=0.02, tol=1e-7).fit(corpus.tokens, corpus.labels)
     assert tagger.status_ is Status.CONVERGED
     assert "newton" in {record.phase for record in tagger.history_}
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import oracles
 from enumeration import Enumeration, all_candidates, feature_of, number_of
 from small_problems import WORD, active_sets, cases, pairs_kept
+from vcrf import VCRF
+from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.families import Family, intern_sentences, transition_families
 from vcrf.kernels import chain
@@ -274,3 +276,45 @@ def test_best_sequences_of_long_sentences(kind, length):
         slope = 1.0 if kind == "m3n" else best.losses[i]
         worth = best.losses[i] + slope * (lattice.score(labels) - lattice.score(truth))
         assert worth == pytest.approx(expected.value, abs=1e-9)
+
+
+def differences(surrogate, active, w, step=1e-4):
+    """Return the Hessian by differences of the gradient."""
+    columns = []
+    for j in range(len(w)):
+        nudge = step * (np.arange(len(w)) == j)
+        above, below = (surrogate.value_and_gradient(active, x)[1] for x in (w + nudge, w - nudge))
+        columns.append((above - below) / (2 * step))
+    return np.array(columns).reshape(len(w), len(w)).T
+
+
+@few
+@given(st.data())
+def test_hessian_of_the_exponential_surrogate(data):
+    """With the Hamming loss it is exact, but for what the chain forgets."""
+    case = data.draw(cases(max_tags=2, max_length=4))
+    _, numbers, w = data.draw(active_sets(case, max_size=16))
+    surrogate = ExponentialSurrogate(case.problem, np.ones(len(case.problem.columns), bool), case.costs)
+    active = surrogate.compile(numbers)
+    expected = differences(surrogate, active, w)
+    found = surrogate.hessian(active, w, np.arange(len(w)))
+    np.testing.assert_allclose(found, expected, atol=5e-3 * (1.0 + np.abs(expected).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("kind", [StructBoostSurrogate, ExponentialProductSurrogate])
+@pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
+def test_hessian_of_a_similar_surrogate(kind, loss):
+    """It proposes steps only, but with the right curvature: along any direction within a half of the true one."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(12, seed=3)
+    trained = VCRF(norm="l1", base_strength=0.03).fit(corpus.tokens, corpus.labels)
+    problem = trained._read(corpus.tokens, corpus.labels, None).problem
+    w = trained.result_.weights
+    for scale in (0.3, 1.0):
+        surrogate = surrogate_of(kind, problem, loss)
+        active = surrogate.compile(trained.result_.features)
+        expected = differences(surrogate, active, scale * w)
+        found = surrogate.hessian(active, scale * w, np.arange(len(w)))
+        assert np.linalg.norm(found - expected) < 0.15 * np.linalg.norm(expected)
+        rng = np.random.default_rng(0)
+        for d in rng.normal(size=(50, len(w))):
+            assert 0.6 < (d @ found @ d) / (d @ expected @ d) < 1.7

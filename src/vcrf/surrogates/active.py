@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from vcrf.families.keys import KeyGroup
 from vcrf.problem import Problem
 from vcrf.surrogates.workers import cut
 from vcrf.types import Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.hessian import Firing
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
@@ -201,3 +204,17 @@ def _compile_corrections(
         "token_bounds": cut(cor_ptr, _BLOCKS),
         "cor_bounds": cut(feature_ptr, _BLOCKS),
     }
+
+
+def firing_of(active: ActiveSet, chosen: Ints) -> Firing:
+    """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
+    from vcrf.kernels.hessian import Firing
+
+    position = np.full(len(active), -1, np.int64)
+    position[chosen] = np.arange(len(chosen))
+    in_table = np.flatnonzero(position[active.table_features] >= 0)
+    return Firing(
+        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values,
+        active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
+        active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,
+    )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from vcrf.families.keys import group_columns, take_rows
 from vcrf.problem import Problem
-from vcrf.surrogates.active import ActiveSet, compile_features
+from vcrf.surrogates.active import ActiveSet, compile_features, firing_of
 from vcrf.surrogates.hard import redo_hard_sentence
 from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -282,26 +282,19 @@ class CrfSurrogate:
 
         problem = self.problem
         self._pass(active, w, 2, keep_messages=True)
-        prob = self._residuals.copy()
-        prob[np.arange(problem.n_tokens), problem.y] += problem.token_weights
+        prob, token_weights = self._residuals.copy(), self.token_weights
+        prob[np.arange(problem.n_tokens), problem.y] += token_weights
         # A sentence of weight 0 has no residuals; its marginals do not matter.
-        prob /= np.where(problem.token_weights > 0.0, problem.token_weights, 1.0)[:, None]
-        position = np.full(len(active), -1, np.int64)
-        position[chosen] = np.arange(len(chosen))
-        in_table = np.flatnonzero(position[active.table_features] >= 0)
-        firing = hessian.Firing(
-            active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values,
-            active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
-            active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,
-        )  # fmt: skip
+        prob /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
+        firing = firing_of(active, chosen)
         per_token = np.diff(active.row_ptr)[active.rows].sum(axis=1) + np.diff(active.cor_ptr)
-        most = int(per_token.max(initial=0)) + len(in_table)
+        most = int(per_token.max(initial=0)) + len(firing.table_code)
         out = np.zeros((len(chosen), len(chosen)))
         n_parts = self.workers.threads
         table = self._tables.exp[self._tables.offsets[2] :]
         self.workers.run(
             lambda part, _: hessian.covariance_half(
-                problem.sent_ptr, problem.weights, prob, self._messages[0], self._messages[1], table,
+                problem.sent_ptr, self.weights, prob, self._messages[0], self._messages[1], table,
                 self._corrections, firing, most, len(chosen) + 1, part, n_parts, stride, out,
             ),
             list(range(n_parts + 1)),

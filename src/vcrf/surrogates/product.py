@@ -23,6 +23,7 @@ from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.compiled_loss import CompiledLoss
 from vcrf.surrogates.crf import CrfSurrogate, _Found
 from vcrf.surrogates.hard import lattice_arcs, write_posterior
+from vcrf.surrogates.log_mean_hessian import SimilarCrf, add_between, wrong_labels
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -180,14 +181,28 @@ class _LogMean(CrfSurrogate):
 class ExponentialSurrogate(_LogMean):
     """The exponential surrogate with the Hamming loss, or none, on the plain lattice."""
 
-    has_hessian = False
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
+        """Exact with stride 1: covariances within sentences, of sentences weighted by their shares, and between."""
+        out = super().hessian(active, w, chosen, stride)
+        add_between(self, active, chosen, out)
+        return out
 
 
 class _ProductLogMean(_LogMean, ProductSurrogate):
-    has_hessian = False
+    _similar_crf: SimilarCrf | None = None
 
     def _find_values(self, active: ActiveSet, scores: Floats) -> Floats:
         return self._product(active, scores, keep_arcs=False, values_only=True).values.copy()
+
+    def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
+        """Hessian of a similar surrogate, with this one's shares of the sentences; see `log_mean_hessian`."""
+        if self._similar_crf is None:
+            self._similar_crf = SimilarCrf(self, is_given_wrong=self.picks)
+        self._pass(active, w, 2)
+        before = self._similar_crf.crf.n_passes
+        out = self._similar_crf.hessian(active, w, chosen, stride, self.weights, wrong_labels(self))
+        self.n_passes += self._similar_crf.crf.n_passes - before
+        return out
 
 
 class ExponentialProductSurrogate(_ProductLogMean):
