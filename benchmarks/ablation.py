@@ -1,11 +1,11 @@
 """What each part of the default brings: token error by cross-validation inside the training splits, paired tests.
 
-    python benchmarks/ablation.py [--sets tamil basque ...] [--variants NAME ...]
+    python benchmarks/ablation.py [--sets tamil basque ...] [--variants NAME ...] [--threads 1]
 
 A variant is VCRF() with one thing changed. Tamil is cut into five folds; of the larger treebanks 2,500 training
 sentences (1,500 of Hindi) are drawn and one fifth of them is held out. No development or test sentence is read. A
-difference is tested against the default on the same held-out sentences (permutation test over sentences): * stands for
-p < 0.05. The treebanks are read from `../shared/data`.
+difference is tested against the default (or `--against NAME`) on the same held-out sentences (permutation test over
+sentences): * stands for p < 0.05. The treebanks are read from `../shared/data`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,20 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "paper's complexities added": {"complexity": 0.09, "base": 0.09},
     "paper's complexities alone": {"complexity": 0.09, "base": 0.0},
     "estimated complexities alone": {"complexity": 0.09, "base": 0.0, "complexities": "rademacher"},
-}
+    "feature complexities alone": {"complexity": 0.09, "base": 0.0, "complexities": "feature"},
+    "feature complexities alone, without counts": {
+        "complexity": 0.09, "base": 0.0, "complexities": "feature", "count_power": 0.0,
+    },
+    "feature complexities added": {"complexity": 0.09, "base": 0.09, "complexities": "feature"},
+    "feature complexities, half and half": {"complexity": 0.045, "base": 0.045, "complexities": "feature"},
+    "a little of them added, with factors": {
+        "complexity": 0.03, "base": 0.09, "complexities": "feature", "factors": True,
+    },
+    "L1, feature complexities alone": {"norm": "l1", "complexity": 1.0, "base": 0.0, "complexities": "feature"},
+    "L1, feature complexities, half and half": {
+        "norm": "l1", "complexity": 0.5, "base": 0.5, "complexities": "feature",
+    },
+}  # fmt: skip
 
 
 def draw(name: str, seed: int = 0) -> list[Split]:
@@ -102,41 +115,44 @@ def draw(name: str, seed: int = 0) -> list[Split]:
     return splits
 
 
-def estimator(variant: dict[str, Any], split: Split) -> VCRF:
+def estimator(variant: dict[str, Any], split: Split, threads: int | None) -> VCRF:
     """VCRF with the variant's parameters; strengths are given in occurrences, for a family of mean complexity."""
     options = {name: value() if callable(value) else value for name, value in variant.items()}
     base, complexity = options.pop("base", None), options.pop("complexity", None)
     if base is None and complexity is None:
-        return VCRF(**options)
+        return VCRF(**options, n_jobs=threads)
     m = len(split.X)
     if complexity is not None:
         choice = options.get("complexities", "paper")
-        facts = VCRF(max_passes=1, complexities=choice).fit(split.X, split.y).families_
+        facts = VCRF(max_passes=1, complexities=choice, n_jobs=threads).fit(split.X, split.y).families_
         complexity = complexity / m / float(np.mean([family.complexity for family in facts]))
     form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35, "loss": LOSS} | options
-    return VCRF(**form, base_strength=base / m, complexity_strength=complexity)
+    return VCRF(**form, base_strength=base / m, complexity_strength=complexity, n_jobs=threads)
 
 
-def voters(kind: str, split: Split) -> list[VCRF]:
+def voters(kind: str, split: Split, threads: int | None) -> list[VCRF]:
     """Four models to be averaged, three where they differ in their order."""
     rng, n = np.random.default_rng(0), len(split.X)
     if kind == "orders":
-        return [VCRF(tags=tags).fit(split.X, split.y) for tags in (1, 2, 3)]
+        return [VCRF(tags=tags, n_jobs=threads).fit(split.X, split.y) for tags in (1, 2, 3)]
     found = []
     for _ in range(4):
         if kind == "samples":
             drawn = rng.integers(n, size=n).tolist()
-            found.append(VCRF().fit([split.X[i] for i in drawn], [split.y[i] for i in drawn]))
+            found.append(VCRF(n_jobs=threads).fit([split.X[i] for i in drawn], [split.y[i] for i in drawn]))
         else:
             families = [family for family in default_families() if family.tags > 1 or rng.random() < 0.7]
-            found.append(VCRF(families=families).fit(split.X, split.y))
+            found.append(VCRF(families=families, n_jobs=threads).fit(split.X, split.y))
     return found
 
 
-def run(split: Split, variant: dict[str, Any]) -> tuple[list[Any], float, int, int]:
+def run(split: Split, variant: dict[str, Any], threads: int | None) -> tuple[list[Any], float, int, int]:
     """Labels of the held-out sentences, seconds, passes and weights."""
     began = time.perf_counter()
-    taggers = voters(variant["vote"], split) if "vote" in variant else [estimator(variant, split).fit(split.X, split.y)]
+    if "vote" in variant:
+        taggers = voters(variant["vote"], split, threads)
+    else:
+        taggers = [estimator(variant, split, threads).fit(split.X, split.y)]
     tagger = taggers[0] if len(taggers) == 1 else vote(taggers)
     seconds, passes = time.perf_counter() - began, sum(one.result_.n_passes for one in taggers)
     n_weights = taggers[0].n_active_ if len(taggers) == 1 else len(tagger.model_.weights)
@@ -147,6 +163,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    parser.add_argument(
+        "--against", default="default", choices=list(VARIANTS), help="what differences are tested against"
+    )
+    parser.add_argument("--threads", type=int, help="threads of each training; all cores by default")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # variants may stop before they have converged
     splits = {name: draw(name) for name in options.sets}
@@ -154,14 +174,14 @@ def main() -> None:
     print("| variant | " + " | ".join(options.sets) + " | mean | weights | passes | seconds |")
     print("|---" * (len(options.sets) + 5) + "|")
     reference: dict[str, list[Any]] = {}
-    for variant in ["default", *(v for v in options.variants if v != "default")]:
+    for variant in [options.against, *(v for v in options.variants if v != options.against)]:
         cells, errors, seconds, passes, weights = [], [], 0.0, [], []
         for name, parts in splits.items():
-            runs = [run(split, VARIANTS[variant]) for split in parts]
+            runs = [run(split, VARIANTS[variant], options.threads) for split in parts]
             found = [labels for one in runs for labels in one[0]]
             errors.append(100 * token_error(truth[name], found).rate)
             mark = ""
-            if variant == "default":
+            if variant == options.against:
                 reference[name] = found
             else:
                 mark = "*" if compare(truth[name], found, reference[name]).p_value < 0.05 else ""

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from vcrf.complexity.choices import check_complexities, family_complexities
+from vcrf.complexity.features import FeatureComplexities, feature_complexities
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, Text, default_families, explicit_families, paper_families
@@ -89,7 +90,8 @@ class TrainingData(NamedTuple):
 
     problem: Problem
     classes: list[Label]
-    complexities: Floats
+    complexities: Floats  # of families; means, if features have their own
+    features: FeatureComplexities | None
     surrogate: Any  # see `VCRF._surrogate`
 
 
@@ -138,9 +140,11 @@ class VCRF(SequenceEstimator):
         nothing is given, and 1 otherwise.
     candidates : "all" or "observed"
         Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
-    complexities : "paper", "general", "massart", "rademacher" or mapping from family name to number
+    complexities : "paper", "general", "massart", "rademacher", "feature" or mapping from family name to number
         The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or "estimate")
-        the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`.
+        the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. With "feature"
+        every feature has an r_j of its own, which grows with the square root of how often its attribute occurs; see
+        `vcrf.complexity.feature_complexities`.
     tol : float
         Stop when the duality gap is at most tol times the objective. With no strength and no norm given, at a third of
         that (down to 1e-4): it takes a tenth more passes, and the labels are then those of the optimum.
@@ -390,8 +394,9 @@ class VCRF(SequenceEstimator):
             candidates=self.candidates,
             allowed=allowed_labels(labels, classes),
         )
-        complexities = family_complexities(self.complexities, problem)
-        return TrainingData(problem, classes, complexities, self._surrogate(problem, classes))
+        features = feature_complexities(problem) if self.complexities == "feature" else None
+        complexities = family_complexities(self.complexities, problem) if features is None else features.means
+        return TrainingData(problem, classes, complexities, features, self._surrogate(problem, classes))
 
     def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
         """Check and read a development set."""
@@ -565,7 +570,11 @@ class VCRF(SequenceEstimator):
         for name in ("l1_ratio", "count_power"):
             if not isinstance(form[name], Real) or isinstance(form[name], bool):
                 raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
-        return FamilyPenalty.from_strengths(complexity * data.complexities + base * self._factors(problem), **form)
+        strengths, features = base * self._factors(problem), data.features
+        if features is None or complexity == 0.0:
+            return FamilyPenalty.from_strengths(complexity * data.complexities + strengths, **form)
+        own = complexity * features.factors, features.sizes, features.mean_sizes
+        return FamilyPenalty.from_strengths(strengths, **form, own=own)
 
     def _factors(self, problem: Problem) -> Floats:
         """What `base_strength` is multiplied by, (n_families,)."""

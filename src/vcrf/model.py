@@ -43,6 +43,7 @@ class FamilyFacts:
     tags : length of its tag patterns
     complexity : r_k
     l1, l2 : its strengths in the penalty l1 |w| + l2 w**2 / 2
+        Where features have complexities of their own, these three are means over the family's attributes.
     n_candidates : attributes x tag patterns before any reduction
     n_columns : distinct columns that have an attribute of the family
     n_active : features with a weight
@@ -354,10 +355,7 @@ def split_features(problem: Problem, penalty: BoundPenalty, features: Ints, w: F
     columns, lengths, codes = problem.split_features(features)
     groups = penalty.groups_of(features)
     feature, member, weights = split_weights(penalty, groups, w)
-    source_of = np.zeros(len(penalty.member_families), np.int64)
-    for group in np.unique(groups).tolist():
-        source_of[penalty.ptr[group] : penalty.ptr[group + 1]] = penalty.member_sources(group)
-    sources = source_of[member]
+    sources = penalty.member_sources[member]
     order = np.argsort(sources, kind="stable")
     feature = feature[order]
     return Entries(sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order])
@@ -403,10 +401,10 @@ def _family_facts(
     n_active = np.bincount(of_entry, minlength=n)
     mass = np.bincount(of_entry, np.abs(entries.weights), n)
     n_candidates, n_columns = _count_candidates(problem), _count_columns(problem)
-    strengths = penalty.penalty
+    l1, l2 = penalty.penalty.typical_l1, penalty.penalty.typical_l2
     return [
         FamilyFacts(
-            family.name, family.tags, float(complexities[f]), float(strengths.l1[f]), float(strengths.l2[f]),
+            family.name, family.tags, float(complexities[f]), float(l1[f]), float(l2[f]),
             int(n_candidates[f]), int(n_columns[f]), int(n_active[f]), float(mass[f]),
         )
         for f, family in enumerate(problem.families)

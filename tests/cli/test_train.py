@@ -43,13 +43,13 @@ def test_options_reach_the_estimator(treebank_file: Path, tmp_path: Path, call: 
         "train", treebank_file, "-o", path, "--families", "paper", "--words", 1, "--tags", 2, "--affix", 0,
         "--complexity-strength", 0.1, "--base-strength", 0.05, "--norm", "elastic", "--l1-ratio", 0.9,
         "--loss", "hamming", "--tol", 0.1, "--max-passes", 500, "--threads", 1, "--seed", 7,
-        "--complexities", "massart", "--count-power", 0.2, "--no-factors",
+        "--complexities", "feature", "--count-power", 0.2, "--no-factors",
     )  # fmt: skip
     found = load(path).get_params()
     expected = {
         "families": "paper", "words": 1, "tags": 2, "affix": 0, "complexity_strength": 0.1, "base_strength": 0.05,
         "norm": "elastic", "l1_ratio": 0.9, "loss": "hamming", "tol": 0.1, "max_passes": 500, "n_jobs": 1,
-        "random_state": 7, "complexities": "massart", "count_power": 0.2, "factors": False,
+        "random_state": 7, "complexities": "feature", "count_power": 0.2, "factors": False,
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 
@@ -305,7 +305,7 @@ def test_kill_leaves_the_old_model(long_training: Path, model: Path, tmp_path: P
             ["a", "-o", "m", "--complexities", "massart"],
             "--complexities massart is what --complexity-strength multiplies",
         ),
-        (["a", "-o", "m", "--complexities", "vc"], "'paper', 'general', 'massart', 'rademacher'"),
+        (["a", "-o", "m", "--complexities", "vc"], "'paper', 'general', 'massart', 'rademacher', 'feature'"),
         (["a", "-o", "m", "--dev-split", "dev"], "say which part to train on with --split NAME"),
         (["a", "-o", "m", "--split", "dev", "--dev-split", "dev"], "data a are trained on too"),
         (["a", "-o", "m", "--dev", "link"], "data link are trained on too"),

@@ -17,6 +17,7 @@ from vcrf.complexity import (
     Incidence,
     dense_complexity,
     family_complexities,
+    feature_complexities,
     gaussian_integral,
     group_bound,
     group_rademacher,
@@ -28,8 +29,10 @@ from vcrf.complexity import (
     moment_bound,
     rademacher,
 )
+from vcrf.complexity.norms import weight_norms
 from vcrf.errors import BudgetError, InputError
-from vcrf.families import BIAS, Family, Template
+from vcrf.families import BIAS, Family, Template, default_families, intern_sentences
+from vcrf.problem import build_problem
 
 WORD = Template(((0, "word"),))
 NEXT = Template(((1, "word"),), pad=True)
@@ -214,7 +217,7 @@ def test_estimates_are_repeatable_and_scale() -> None:
     assert khintchine_constant(4.0) == pytest.approx(3**0.25)  # E g^4 = 3
 
 
-@pytest.mark.parametrize("choice", ["paper", "general", "massart", "rademacher", "estimate"])
+@pytest.mark.parametrize("choice", ["paper", "general", "massart", "rademacher", "estimate", "feature"])
 def test_every_choice_of_complexities_trains(choice: str) -> None:
     """The facts of the families have the numbers of `family_complexities`, and strengths follow them."""
     X, y = [["a", "b"], ["b", "c", "a"]], [["P", "Q"], ["Q", "Q", "P"]]
@@ -235,6 +238,41 @@ def test_choices_are_what_they_say() -> None:
     assert estimate[3] == massart[3] == general[3] == 0.0
     given = {family.name: float(i) for i, family in enumerate(families)}
     assert family_complexities(given, problem).tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_feature_complexities_follow_their_formula() -> None:
+    """sqrt(2 v log(2 p N)) / m, by hand; v in the graph of all lengths, means over attributes, 1 where none occurs."""
+    families = [*FAMILIES, Family("nothing", (Template(((0, "suffix:9"),)),))]
+    problem = problem_of(["a b c", "b"], families, 3)
+    found = feature_complexities(problem)
+    n = {"words": 3 * (3 + 3), "word": 3 * 3, "pairs": 9, "nothing": 1}
+    factors = [math.sqrt(2 * math.log(2 * 4 * n[family.name])) for family in families]
+    assert found.factors == pytest.approx(factors)
+    # |F| = 3 + 2 factors in the first sentence, 1 + 0 in the second.
+    variances = {"a": 5.0, "b": 5.0 + 1.0, "c": 5.0}
+    own = [math.sqrt(v) / 2 for v in variances.values()]
+    following = [math.sqrt(5.0) / 2, math.sqrt(5.0) / 2, math.sqrt(5.0 + 1.0) / 2]  # b, c, and the end (twice)
+    assert found.mean_sizes[1] == pytest.approx(np.mean(own))
+    assert found.mean_sizes[0] == pytest.approx(np.mean(own + following))
+    assert found.mean_sizes[2] == pytest.approx(math.sqrt(2 * 5.0) / 2)  # two positions end a pair
+    assert found.mean_sizes[3] == 0.0
+    assert family_complexities("feature", problem) == pytest.approx(found.factors * found.mean_sizes)
+    # "a" begins its only sentence: with pairs of labels it occurs nowhere.
+    (first,) = np.flatnonzero((problem.columns.first_positions == 0) & (np.diff(problem.columns.ptr) == 1))
+    assert found.sizes[:, first] == pytest.approx([0.5, math.sqrt(5.0) / 2, 0.5])
+
+
+def test_training_penalises_what_the_direct_bound_has() -> None:
+    """With complexities alone and L1 the objective less the surrogate is complexity_strength * sum_j r_j |w_j|."""
+    X, y = [["a", "b"], ["b", "c", "a"], ["c"]], [["P", "Q"], ["Q", "Q", "P"], ["P"]]
+    tagger = VCRF(complexities="feature", complexity_strength=0.05, norm="l1", base_strength=0.0, affix=2, tol=1e-6)
+    tagger.fit(X, y)
+    numbers = np.array([tagger.classes_.index(label) for labels in y for label in labels], np.uint32)
+    problem = build_problem(intern_sentences(X), numbers, 2, default_families(affix=2))
+    weighted = weight_norms(tagger.model_, FamilyCounts(problem, "joint")).weighted.sum()
+    surrogate = -np.mean(tagger.sequence_probability(X, y, log=True))
+    assert weighted > 0.0
+    assert tagger.objective_ - surrogate == pytest.approx(0.05 * weighted, rel=1e-9)
 
 
 def test_wrong_calls_say_what_is_wrong() -> None:

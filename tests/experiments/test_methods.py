@@ -26,10 +26,10 @@ def test_known_methods_have_the_limits() -> None:
 
 def test_a_new_method_changes_parameters_of_a_known_one() -> None:
     """Values are JSON or words."""
-    (method,) = chosen_methods(["mine=paper tags=3 loss=hamming norm=elastic l1_ratio=0.9"], KNOWN)
+    (method,) = chosen_methods(["mine=paper tags=3 loss=hamming norm=elastic l1_ratio=0.9 complexities=feature"], KNOWN)
     made = method.build(0.0, 0.1, 1e-3, None)
-    assert (method.name, made.tags, made.loss, made.norm, made.l1_ratio, made.words) == (
-        "mine", 3, "hamming", "elastic", 0.9, 1,
+    assert (method.name, made.tags, made.loss, made.norm, made.l1_ratio, made.words, made.complexities) == (
+        "mine", 3, "hamming", "elastic", 0.9, 1, "feature",
     )  # fmt: skip
 
 

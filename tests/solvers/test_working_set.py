@@ -311,7 +311,7 @@ def expand(case, unmerged, penalty, result):
     weights, taken = {}, {}
     for feature, w in weights_of(case, result).items():
         (group,) = bound.groups_of(np.array([number_of(case.problem, feature)], np.int64))
-        sources = bound.member_sources(int(group))
+        sources = bound.member_sources[bound.ptr[group] : bound.ptr[group + 1]]
         where = frozenset(column_of(case.problem, feature.column).items())
         for member, share in bound.shares(int(group), float(w)):
             source = case.problem.sources[sources[member]]

@@ -27,8 +27,8 @@ def show(
     vcrf show my.vcrf
     vcrf show my.vcrf --label VERB --top 30
 
-    A family's strength is the penalty on each unit of weight; its complexity r_k is part of that. A feature belongs
-    to the label that its tag pattern ends in.
+    A family's strength is the penalty on each unit of weight; its complexity r_k is part of that (with --complexities
+    feature, both are means over the family's attributes). A feature belongs to the label that its tag pattern ends in.
     """
     from vcrf.model_file import load_model, read_facts
 

@@ -48,6 +48,7 @@ class Complexities(StrEnum):
     GENERAL = "general"
     MASSART = "massart"
     RADEMACHER = "rademacher"
+    FEATURE = "feature"
 
 
 class Inference(StrEnum):
@@ -103,7 +104,8 @@ def train(
     complexities: Annotated[
         Complexities,
         typer.Option(
-            help="What a family's complexity is: the paper's formula, its general form, a bound, an estimate."
+            help="What a family's complexity is: the paper's formula, its general form, a bound, an estimate; "
+            "feature: one for each feature."
         ),
     ] = Complexities.PAPER,
     base_strength: Annotated[

@@ -31,6 +31,7 @@ from vcrf.complexity.closed import (
 )
 from vcrf.complexity.counts import Block, FamilyCounts, FeatureCounts, Incidence
 from vcrf.complexity.dense import dense_complexity
+from vcrf.complexity.features import FeatureComplexities, feature_complexities
 from vcrf.complexity.integral import gaussian_integral
 from vcrf.complexity.margins import MarginFrontier, additive_losses, margin_frontier
 from vcrf.complexity.report import FamilyShare, RiskReport, risk_report
@@ -42,6 +43,7 @@ __all__ = [
     "Estimate",
     "FamilyCounts",
     "FamilyShare",
+    "FeatureComplexities",
     "FeatureCounts",
     "Incidence",
     "MarginFrontier",
@@ -51,6 +53,7 @@ __all__ = [
     "concentration",
     "dense_complexity",
     "family_complexities",
+    "feature_complexities",
     "gaussian_integral",
     "group_bound",
     "group_rademacher",

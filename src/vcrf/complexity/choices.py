@@ -10,14 +10,15 @@ import numpy as np
 
 from vcrf.complexity.closed import l1_formula
 from vcrf.complexity.counts import FamilyCounts, FeatureCounts
+from vcrf.complexity.features import feature_complexities
 from vcrf.complexity.sampling import rademacher
 from vcrf.errors import InputError
 from vcrf.families.family import Family, paper_complexities
 from vcrf.problem import Problem
 from vcrf.types import Floats
 
-# Name -> what it is; "estimate" is another name of "rademacher".
-CHOICES = ("paper", "general", "massart", "rademacher", "estimate")
+# "estimate" is another name of "rademacher".
+CHOICES = ("paper", "general", "massart", "rademacher", "estimate", "feature")
 
 
 def check_complexities(choice: str | Mapping[str, float], families: list[Family]) -> None:
@@ -56,6 +57,7 @@ def family_complexities(choice: str | Mapping[str, float], problem: Problem) -> 
         "massart"     r_inf sqrt(2 s_k log(2 N_k)) / m, the upper bound of Theorem 2
         "rademacher"  the Monte-Carlo estimate of the empirical complexity of {||w_k||_1 <= 1} (seed 0);
                       "estimate" is the same
+        "feature"     the mean over the family's attributes: every feature has its own, see `feature_complexities`
         or a mapping from family name to number.
     problem : families, text and columns
 
@@ -69,6 +71,8 @@ def family_complexities(choice: str | Mapping[str, float], problem: Problem) -> 
         return np.array([choice[family.name] for family in problem.families], np.float64)
     if choice == "paper":
         return paper_complexities(problem.families, problem.text, problem.n_labels)
+    if choice == "feature":
+        return feature_complexities(problem).means
     counts = FamilyCounts(problem)
     if choice == "general":
         return np.array([general_complexity(c, counts.graph_sizes(f.tags)) for c, f in _pairs(counts)])

@@ -239,6 +239,10 @@ class FamilyCounts:
         """|F_i| at every position that k labels can end at, else 0; (n_tokens,)."""
         return self._incidences[k].sizes
 
+    def variances(self, k: int) -> Floats:
+        """v_a of every column, with the factors of k labels; (n_columns,)."""
+        return self._incidences[k].variances
+
     @cached_property
     def _incidences(self) -> dict[int, Incidence]:
         problem = self.problem

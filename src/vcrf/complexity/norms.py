@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from vcrf.complexity.counts import FamilyCounts
+from vcrf.complexity.features import family_factors
 from vcrf.model import Model
 from vcrf.types import Floats, Ints
 
@@ -17,7 +16,7 @@ class WeightNorms(NamedTuple):
     """Norms over all weights, and by family (n_families,).
 
     `group` is sum_G ||w_G||_2, a group being an attribute with the tag patterns of one length; `weighted` has
-    sum_j r_j |w_j| of each family, with the r_j of `feature_complexities`.
+    sum_j r_j |w_j| of each family, with the r_j of `complexity.features`.
     """
 
     l1: float
@@ -27,13 +26,6 @@ class WeightNorms(NamedTuple):
     weighted: Floats
 
 
-def feature_complexities(counts: FamilyCounts) -> Callable[[int, Floats], Floats]:
-    """r_j = sqrt(2 v_j log(2 / pi_j)) / m, pi_j = 1 / (p N_k): a function of the family k and the variances v_j."""
-    p, m = len(counts), counts.problem.text.n_sentences
-    sizes = [max(family.n_features, 1) for family in counts]
-    return lambda f, variances: np.asarray(np.sqrt(2.0 * variances * math.log(2.0 * p * sizes[f])) / m)
-
-
 def weight_norms(model: Model, counts: FamilyCounts) -> WeightNorms:
     """Norms of a model's weights, with the r_j of a sample."""
     rows = np.repeat(np.arange(len(model.keys)), np.diff(model.ptr))
@@ -41,15 +33,14 @@ def weight_norms(model: Model, counts: FamilyCounts) -> WeightNorms:
     families = model.family_of[sources, model.lengths]
     size = np.abs(model.weights)
     groups = np.unique(rows * (model.order + 1) + model.lengths, return_inverse=True)[1]
-    n, r = len(model.families), feature_complexities(counts)
-    variances = _variances(model, counts, rows, sources)
-    weighted = [float(r(f, variances[families == f]) @ size[families == f]) for f in range(n)]
+    n, m = len(model.families), counts.problem.text.n_sentences
+    r = family_factors(counts)[families] * np.sqrt(_variances(model, counts, rows, sources)) / m
     return WeightNorms(
         float(size.sum()),
         float(np.sqrt(size @ size)),
         float(np.sqrt(np.bincount(groups, size**2)).sum()),
         np.bincount(families, size, n).astype(np.float64),
-        np.array(weighted),
+        np.bincount(families, r * size, n).astype(np.float64),
     )
 
 

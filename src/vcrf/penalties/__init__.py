@@ -1,5 +1,5 @@
 """Penalties weighted by family."""
 
-from vcrf.penalties.separable import BoundPenalty, FamilyPenalty
+from vcrf.penalties.separable import BoundPenalty, FamilyPenalty, OwnPart
 
-__all__ = ["BoundPenalty", "FamilyPenalty"]
+__all__ = ["BoundPenalty", "FamilyPenalty", "OwnPart"]

@@ -7,12 +7,16 @@ that of the unmerged problem:
     L1        min_k l1_k |W|, all weight on the cheapest members, ties shared equally
     L2        W^2 / (2 sum_k 1/l2_k), shares proportional to 1/l2_k
     elastic   slope mu(W) with sum_k (mu - l1_k)_+ / l2_k = |W|, shares (mu - l1_k)_+ / l2_k
+
+Strengths are those of families, or of families and columns: l2 may grow with the column's count, and a feature may pay
+a part of its own. Members of a column occur at the same tokens, so that what the column adds is one number for all.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +24,22 @@ from vcrf.errors import InputError
 from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
 from vcrf.types import Floats, Ints
+
+
+class OwnPart(NamedTuple):
+    """What a feature pays besides its family's strength: l1[family] * sizes[length, column], and l2 alike.
+
+    Attributes
+    ----------
+    l1, l2 : (n_families,) float64, not negative
+    sizes : (order + 1, n_columns) float64, positive
+    mean_sizes : (n_families,) float64, mean size of a family's attributes
+    """
+
+    l1: Floats
+    l2: Floats
+    sizes: Floats
+    mean_sizes: Floats
 
 
 @dataclass(frozen=True)
@@ -34,28 +54,62 @@ class FamilyPenalty:
         The l2 strength of a feature is that of its family times n ** count_power, n the number of tokens that have
         its attribute. Frequent attributes are the complex ones (their Rademacher sums grow with sqrt(n)), and the
         more tokens decide a weight, the more strength it takes to matter.
+    own : OwnPart, optional
+        What features pay each on their own, added to their family's strengths (before l2 is multiplied).
     """
 
     l1: Floats
     l2: Floats
     count_power: float = 0.0
+    own: OwnPart | None = None
 
     def __post_init__(self) -> None:
-        for name, strengths in (("l1", self.l1), ("l2", self.l2)):
+        parts = [("l1", self.l1), ("l2", self.l2)]
+        is_quadratic = self.l2 > 0.0
+        if self.own is not None:
+            parts += [("own l1", self.own.l1), ("own l2", self.own.l2)]
+            is_quadratic = is_quadratic | (self.own.l2 > 0.0)
+        for name, strengths in parts:
             if np.any(~(strengths >= 0.0)):
                 raise InputError(f"Strengths must not be negative: got {name} = {strengths.min()}.")
-        if np.any(self.l2 > 0.0) and not np.all(self.l2 > 0.0):
+        if np.any(is_quadratic) and not np.all(is_quadratic):
             raise InputError("The l2 strengths must be zero for all families or positive for all.")
         if not np.isfinite(self.count_power):
             raise InputError(f"count_power must be a number, got {self.count_power}.")
 
+    @property
+    def has_l2(self) -> bool:
+        """Whether some strength is quadratic."""
+        return bool(np.any(self.l2 > 0.0)) or (self.own is not None and bool(np.any(self.own.l2 > 0.0)))
+
+    @property
+    def typical_l1(self) -> Floats:
+        """l1 of each family; the mean over its attributes, where they differ."""
+        return self.l1 if self.own is None else self.l1 + self.own.l1 * self.own.mean_sizes
+
+    @property
+    def typical_l2(self) -> Floats:
+        """l2 of each family without the factor of counts; the mean over its attributes, where they differ."""
+        return self.l2 if self.own is None else self.l2 + self.own.l2 * self.own.mean_sizes
+
+    def with_l2_times(self, factor: float) -> FamilyPenalty:
+        """The same with other l2 strengths."""
+        own = None if self.own is None else self.own._replace(l2=factor * self.own.l2)
+        return FamilyPenalty(self.l1, factor * self.l2, self.count_power, own)
+
     @classmethod
     def from_strengths(
-        cls, strengths: Floats, norm: str, l1_ratio: float = 0.5, count_power: float = 0.0
+        cls,
+        strengths: Floats,
+        norm: str,
+        l1_ratio: float = 0.5,
+        count_power: float = 0.0,
+        own: tuple[Floats, Floats, Floats] | None = None,
     ) -> FamilyPenalty:
         """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic").
 
-        For the group norm ("group") l1 has the strengths of the groups; see `solvers.group`.
+        For the group norm ("group") l1 has the strengths of the groups; see `solvers.group`. With `own` = (strengths,
+        sizes, mean_sizes) the c of a feature is that of its family + own strength[family] * sizes[length, column].
         """
         ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0}
         if norm not in ratios:
@@ -66,7 +120,10 @@ class FamilyPenalty:
         off = np.isinf(strengths)
         finite = np.where(off, 1.0, strengths)
         l1 = np.where(off, np.inf, ratios[norm] * finite)
-        return cls(l1, (1.0 - ratios[norm]) * finite, count_power)
+        part = None
+        if own is not None:
+            part = OwnPart(ratios[norm] * own[0], (1.0 - ratios[norm]) * own[0], own[1], own[2])
+        return cls(l1, (1.0 - ratios[norm]) * finite, count_power, part)
 
     def bind(self, problem: Problem) -> BoundPenalty:
         """The penalty of a problem's merged features."""
@@ -76,6 +133,9 @@ class FamilyPenalty:
                 f"FamilyPenalty needs one strength per family: expected {len(problem.families)} ({names}), "
                 f"got {len(self.l1)}."
             )
+        shape = (problem.order + 1, len(problem.columns))
+        if self.own is not None and self.own.sizes.shape != shape:
+            raise InputError(f"The own parts of strengths are of another problem: {self.own.sizes.shape}, not {shape}.")
         return BoundPenalty(self, problem)
 
 
@@ -83,36 +143,48 @@ class BoundPenalty:
     """The penalty of a problem's merged features.
 
     Features of one sort of columns and one pattern length share a penalty: group = sort * (order + 1) + k. Columns are
-    of one sort if they are of one class, and, where counts matter, have the same count.
+    of one sort if they are of one class, and, where these matter, have the same count and the same sizes. The members
+    of group g are ptr[g] .. ptr[g + 1] - 1, the cheapest first.
     """
 
     def __init__(self, penalty: FamilyPenalty, problem: Problem) -> None:
         self.penalty = penalty
         self.problem = problem
-        self.is_smooth_part = bool(np.any(penalty.l2 > 0.0))
-        members, ptr = _members_of_classes(problem, penalty.l1)
-        scales = self._sort_columns()
+        self.is_smooth_part = penalty.has_l2
+        uses_counts = penalty.count_power != 0.0 and self.is_smooth_part
+        # A numeric attribute of zeros only occurs nowhere.
+        counts = np.maximum(np.diff(problem.columns.ptr), 1)
+        sizes = [] if penalty.own is None else list(penalty.own.sizes)
+        first = self._sort_columns([counts, *sizes] if uses_counts else sizes)
         # The members of each class, once for every sort of it.
         width = problem.order + 1
-        groups = (self._class_of_sort[:, None] * width + np.arange(width)).reshape(-1)
+        members, sources, ptr = _members_of_classes(problem, penalty.l1)
+        groups = (problem.columns.classes[first][:, None] * width + np.arange(width)).reshape(-1)
         self.ptr, of_class, _ = take_rows(ptr, np.arange(len(members), dtype=np.uint32), np.zeros(0), groups)
-        self.member_families = members[of_class]
-        scale = np.repeat(np.repeat(scales, width), np.diff(self.ptr))
-        self.member_l1 = penalty.l1[self.member_families]
-        self.member_l2 = penalty.l2[self.member_families] * scale
+        self.member_families, self.member_sources = members[of_class], sources[of_class]
+        group = np.repeat(np.arange(len(groups)), np.diff(self.ptr))
+        self.member_l1, self.member_l2 = penalty.l1[self.member_families], penalty.l2[self.member_families]
+        if penalty.own is not None:
+            self._add_own(penalty.own, penalty.own.sizes[group % width, first[group // width]], group)
+        if uses_counts:
+            self.member_l2 = self.member_l2 * (counts[first] ** float(penalty.count_power))[group // width]
 
-    def _sort_columns(self) -> Floats:
-        """Number the sorts of columns; returns the factor of the l2 strengths of each."""
-        columns = self.problem.columns
-        if self.penalty.count_power == 0.0 or not self.is_smooth_part:
-            self._class_of_sort, self._sorts = np.arange(len(columns.class_sources)), columns.classes.astype(np.int64)
-            return np.ones(len(self._class_of_sort))
-        counts = np.diff(columns.ptr)
-        most = int(counts.max(initial=0)) + 1
-        sorts, self._sorts = np.unique(columns.classes * most + counts, return_inverse=True)
-        self._class_of_sort = sorts // most
-        # A numeric attribute of zeros only occurs nowhere.
-        return np.asarray(np.maximum(sorts % most, 1) ** float(self.penalty.count_power))
+    def _sort_columns(self, keys: list[Ints | Floats]) -> Ints:
+        """Number the sorts of columns: those that agree in their class and all keys; returns a column of each."""
+        sorts = self.problem.columns.classes.astype(np.int64)
+        for key in keys:
+            values, numbers = np.unique(key, return_inverse=True)
+            sorts = np.unique(sorts * len(values) + numbers, return_inverse=True)[1]
+        self._sorts = sorts
+        return np.unique(sorts, return_index=True)[1]
+
+    def _add_own(self, own: OwnPart, sizes: Floats, group: Ints) -> None:
+        """Add the features' own part to the members' strengths; which member is cheapest may then differ by sort."""
+        self.member_l1 = self.member_l1 + own.l1[self.member_families] * sizes
+        self.member_l2 = self.member_l2 + own.l2[self.member_families] * sizes
+        order = np.lexsort((self.member_families, self.member_l1, group))
+        self.member_families, self.member_sources = self.member_families[order], self.member_sources[order]
+        self.member_l1, self.member_l2 = self.member_l1[order], self.member_l2[order]
 
     @cached_property
     def group_thresholds(self) -> Floats:
@@ -168,19 +240,9 @@ class BoundPenalty:
         parts = np.sign(w) * np.maximum(slope[0] - l1, 0.0) / l2
         return [(int(i), float(parts[i])) for i in np.flatnonzero(parts)]
 
-    def member_sources(self, group: int) -> list[int]:
-        """Sources of a group's members, in the order of `shares`."""
-        sort, k = divmod(group, self.problem.order + 1)
-        members = self.problem.columns.class_sources[self._class_of_sort[sort]]
-        sources = [s for s in members if self.problem.family_of[s, k] >= 0]
-        return sorted(
-            sources,
-            key=lambda s: (self.penalty.l1[self.problem.family_of[s, k]], self.problem.family_of[s, k]),
-        )
 
-
-def _members_of_classes(problem: Problem, l1: Floats) -> tuple[Ints, Ints]:
-    """Families of each class of columns and pattern length, the cheapest first: (families, ptr of the groups)."""
+def _members_of_classes(problem: Problem, l1: Floats) -> tuple[Ints, Ints, Ints]:
+    """Families and sources of each class of columns and pattern length, the cheapest first, and ptr of the groups."""
     width = problem.order + 1
     lists = problem.columns.class_sources
     sources = np.array([s for listed in lists for s in listed], np.int64)
@@ -189,6 +251,7 @@ def _members_of_classes(problem: Problem, l1: Floats) -> tuple[Ints, Ints]:
     groups = classes[:, None] * width + np.arange(width)
     is_member = (families >= 0) & (np.arange(width) > 0)
     families, groups = families[is_member], groups[is_member]
+    of_source = np.repeat(sources, is_member.sum(axis=1))
     order = np.lexsort((families, l1[families], groups))
     counts = np.bincount(groups, minlength=len(lists) * width)
-    return families[order], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return families[order], of_source[order], np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -222,7 +222,7 @@ class CuttingPlanes:
                 if self._is_too_cold(smooth.scaled(1.0 / temperature), result):
                     break
             result = self._smooth_result(
-                FamilyPenalty(penalty.l1, temperature * penalty.l2, penalty.count_power),
+                penalty.with_l2_times(temperature),
                 smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
                 start=result, callback=self._relay, max_passes=max(self.max_passes - self.surrogate.n_passes, 1),
             )  # fmt: skip

@@ -292,7 +292,7 @@ class _Run:
             self.mark = now
 
     def _first_state(self, start: SolverResult | None) -> _State:
-        if self.penalty.is_smooth_part and np.any(self.penalty.penalty.l1 == 0.0):
+        if self.penalty.is_smooth_part and np.any(self.penalty.group_thresholds == 0.0):
             features = self._all_candidates()
         elif start is not None:
             features = start.features
