@@ -457,7 +457,7 @@ class VCRF(SequenceEstimator):
         """How any solver is to run."""
         tol = check_tol(self.tol)
         return {
-            "tol": _AIM * tol if self._settled()["is_free"] and tol >= _LOOSE else tol,
+            "tol": _AIM * tol if self._is_free and tol >= _LOOSE else tol,
             "max_passes": check_passes("max_passes", self.max_passes),
             "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose),
@@ -533,16 +533,26 @@ class VCRF(SequenceEstimator):
             return explicit_families(text, tags)
         return default_families(**given) if self.families == "default" else paper_families(**given)
 
+    @property
+    def _has_strength(self) -> bool:
+        return self.complexity_strength is not None or self.base_strength is not None
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the form of the problem is left to us."""
+        return not self._has_strength and self.norm is None
+
     def _settled(self) -> dict[str, Any]:
-        """The form of the problem, whatever its strengths: with none given, what labels best in cross-validation."""
-        has_strength = self.complexity_strength is not None or self.base_strength is not None
+        """The parameters that make the form of the problem, whatever its strengths, none of them left open.
+
+        With no strength and no norm given they are what labels best in cross-validation.
+        """
         defaults = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
-        if has_strength:
+        if self._has_strength:
             defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
         form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
         is_auto = isinstance(self.loss, str) and self.loss == "auto"
-        is_free = not has_strength and self.norm is None
-        form["is_free"] = is_free
+        is_free = self._is_free
         form["factors"] = is_free if self.factors is None else self.factors
         form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
         form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
