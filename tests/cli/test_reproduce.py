@@ -108,6 +108,23 @@ def test_more_methods_in_one_table(folder: Path, tmp_path: Path, call: Call) -> 
     assert "`VCRF(affix=1, families='paper', norm='l1', tags=1, words=1)`" in text
 
 
+def test_no_noise_fills_both_tables(folder: Path, tmp_path: Path, call: Call) -> None:
+    """The table of noise then repeats the other."""
+    found = call("reproduce", "--data", folder, *SMALL, "--noise", 0, "--runs", 1, "--jobs", 1, "-o", tmp_path)
+    assert "3 tasks, 0 of them" in found.stderr
+    text = (tmp_path / "tables.md").read_text(encoding="utf-8")
+    first, second = (line for line in text.splitlines() if line.startswith("| invented | paper | 1 |"))
+    assert first == second
+
+
+def test_an_output_that_is_a_file_is_refused(folder: Path, tmp_path: Path, call: Call) -> None:
+    """Exit code 2; the file stays."""
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    for path in (tmp_path / "out", tmp_path / "out" / "deeper"):
+        assert "Give a directory" in call("reproduce", "--data", folder, "-o", path, code=2).stderr
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -116,6 +133,11 @@ def test_more_methods_in_one_table(folder: Path, tmp_path: Path, call: Call) -> 
         (("--methods", "best"), "Unknown method 'best'"),
         (("--tol", "0"), "--tol must be a positive number"),
         (("--jobs", "2", "--dask", "tcp://127.0.0.1:9"), "give one"),
+        (("--datasets", ""), "No data set is named: expected some of invented"),
+        (("--methods", ""), "There is no method to run: expected some of paper"),
+        (("--method", ""), "Unknown method ''"),
+        (("--method", "x=paper l1_ratio=no"), "Method 'x': l1_ratio must be a number"),
+        (("--tag", "pos"), '--tag pos: expected "upos", "xpos" or a number'),
     ],
 )
 def test_wrong_calls(args: tuple[str, ...], message: str, folder: Path, tmp_path: Path, call: Call) -> None:

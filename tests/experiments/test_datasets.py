@@ -20,8 +20,8 @@ SENTENCES = (
 def folder(tmp_path: Path) -> Path:
     """Three data sets and a file that is none."""
     for name in ("tamil.conllu", "mine.conllu"):
-        (tmp_path / name).write_text(SENTENCES, encoding="utf-8")
-    (tmp_path / "twitter-tweebank.conllu.gz").write_bytes(gzip.compress(SENTENCES.encode()))
+        (tmp_path / name).write_text(3 * SENTENCES, encoding="utf-8")
+    (tmp_path / "twitter-tweebank.conllu.gz").write_bytes(gzip.compress(3 * SENTENCES.encode()))
     (tmp_path / "README.md").write_text("nothing", encoding="utf-8")
     return tmp_path
 
@@ -37,7 +37,20 @@ def test_all_files_of_a_folder_with_their_columns(folder: Path) -> None:
 def test_names_choose_and_order(folder: Path) -> None:
     """The paper's short names work too; a column that is given serves all."""
     assert [file.name for file in find_data([folder], ["twitter", "mine"], None)] == ["twitter-tweebank", "mine"]
+    assert [file.name for file in find_data([folder], ["Tamil", "Twitter"], None)] == ["tamil", "twitter-tweebank"]
     assert {file.tag for file in find_data([folder], None, "xpos")} == {"xpos"}
+
+
+def test_the_splits_are_those_of_the_paper_whatever_the_column(tmp_path: Path) -> None:
+    """Of Finnish (TDT) the paper had no test split."""
+    path = tmp_path / "finnish-tdt.conllu"
+    first, second, _ = SENTENCES.split("\n\n")
+    splits = [f"# split = {split}\n{part}\n\n" for split in ("train", "dev", "test") for part in (first, second)]
+    path.write_text("".join(3 * splits), encoding="utf-8")
+    for tag in (None, "upos", "xpos"):
+        (file,) = find_data([path], None, tag)
+        assert (file.tag, file.splits) == (tag or "xpos", ("train", "dev"))
+        assert read_dataset(file).n_sentences == 12
 
 
 def test_files_instead_of_a_folder(folder: Path) -> None:
@@ -52,6 +65,8 @@ def test_what_is_not_there_is_told(folder: Path, tmp_path: Path) -> None:
         find_data([folder], ["basque"], None)
     with pytest.raises(InputError, match="no such file or folder"):
         find_data([folder / "other"], None, None)
+    with pytest.raises(InputError, match="No data set is named: expected some of mine, tamil"):
+        find_data([folder], [], None)
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(InputError, match="no data set"):
@@ -68,8 +83,8 @@ def test_the_checksum_is_that_of_the_content(folder: Path) -> None:
         for name, tag in [("mine.conllu", "upos"), ("twitter-tweebank.conllu.gz", "upos"), ("mine.conllu", "xpos")]
     )
     assert plain.checksum == packed.checksum != other.checksum
-    assert (plain.n_sentences, plain.n_tokens, plain.n_unique, plain.n_labels) == (2, 3, 3, 2)
-    assert unpack(plain.blob) == ([["the", "cat"], ["cats"]], [["DET", "NOUN"], ["NOUN"]])
+    assert (plain.n_sentences, plain.n_tokens, plain.n_unique, plain.n_labels) == (6, 9, 3, 2)
+    assert unpack(plain.blob) == (3 * [["the", "cat"], ["cats"]], 3 * [["DET", "NOUN"], ["NOUN"]])
 
 
 def test_a_malformed_file_is_told_with_its_line(folder: Path) -> None:
@@ -77,6 +92,14 @@ def test_a_malformed_file_is_told_with_its_line(folder: Path) -> None:
     path = folder / "mine.conllu"
     path.write_text(SENTENCES + "1\tonly\tthree\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"mine\.conllu:6"):
+        read_dataset(DataFile("mine", path, "upos"))
+
+
+def test_a_file_too_small_for_the_folds_is_refused(folder: Path) -> None:
+    """Once, and not by each of its tasks."""
+    path = folder / "mine.conllu"
+    path.write_text(2 * SENTENCES, encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.conllu: 5 folds need at least 5 sentences: got 4"):
         read_dataset(DataFile("mine", path, "upos"))
 
 

@@ -24,6 +24,12 @@ def test_known_methods_have_the_limits() -> None:
     assert made._form() == VCRF()._form() != VCRF(base_strength=0.1)._form()
 
 
+def test_all_known_methods_can_be_chosen() -> None:
+    """Their parameters are those of their estimators; constraints wait for the labels of the data."""
+    assert [method.name for method in chosen_methods(KNOWN, KNOWN)] == list(KNOWN)
+    chosen_methods(["chunks=default constraints=BIO"], KNOWN)
+
+
 def test_a_new_method_changes_parameters_of_a_known_one() -> None:
     """Values are JSON or words."""
     (method,) = chosen_methods(["mine=paper tags=3 loss=hamming norm=elastic l1_ratio=0.9 complexities=feature"], KNOWN)
@@ -42,6 +48,16 @@ def test_a_new_method_changes_parameters_of_a_known_one() -> None:
         (["mine=paper tags"], "expected KEY=VALUE, got 'tags'"),
         (["paper", "paper"], "given twice"),
         (["mine=paper estimator=Nothing"], "no estimator 'Nothing'"),
+        (["mine=paper estimator=Corpus"], "no estimator 'Corpus'"),
+        (["mine=paper tags=many"], "Method 'mine': tags must be an integer from 1 to 100, got 'many'"),
+        (["mine=paper norm=l7"], "Method 'mine': norm must be"),
+        (["mine=m3n loss=best"], "Method 'mine': loss must be"),
+        (["mine=paper complexities=none"], "Method 'mine': complexities must be"),
+        (["mine=default l1_ratio=7"], "Method 'mine': l1_ratio must lie between 0 and 1"),
+        (["mine=paper temperature=0"], "Method 'mine': temperature must be"),
+        ([""], "Unknown method ''"),
+        (["=paper tags=1"], "expected one of paper"),
+        ([], "no method to run"),
     ],
 )
 def test_wrong_ones_are_refused(names: list[str], message: str) -> None:

@@ -131,6 +131,25 @@ def test_the_same_results_write_the_same_bytes(results: Results, tmp_path: Path)
     assert (tmp_path / "a" / "report.md").read_bytes() != (tmp_path / "b" / "report.md").read_bytes()
 
 
+def test_pictures_of_points_left_out_and_of_no_mistakes(results: Results) -> None:
+    """A method that needs a penalty has no last point; a data set may be too easy."""
+    for runs in results.points.values():
+        for points in runs.values():
+            del points[-1]
+    assert len(pictures.draw(results)) == 6
+    for runs in results.points.values():
+        for points in runs.values():
+            points[:] = [point._replace(test_wrong=0) for point in points]
+    assert len(pictures.draw(results)) == 6
+
+
+def test_the_row_of_the_paper_comes_though_a_method_failed(results: Results) -> None:
+    """It follows the last method that has results."""
+    plan = replace(results.plan, methods=[*results.plan.methods, replace(results.plan.methods[0], name="failed")])
+    for title in ("Errors", "Features"):
+        assert [row[1] for row in table(replace(results, plan=plan), title).rows] == ["paper", "the paper's table"]
+
+
 def test_numbers_for_other_programs(results: Results, tmp_path: Path) -> None:
     """JSON has the figures of the tables, CSV every point."""
     write_report(results, tmp_path, [])

@@ -86,6 +86,26 @@ def test_what_is_stored_is_not_done_again(plan: Plan, tmp_path: Path) -> None:
     assert seen == [2, 0, 2]
 
 
+def test_what_is_asked_for_twice_is_done_once(plan: Plan, dataset: Dataset, tmp_path: Path) -> None:
+    """No noise is the same as noise 0; a copy of a file and another name of a method have the same tasks."""
+    progress: list[Progress] = []
+    doubled = replace(
+        plan,
+        datasets=[dataset, replace(dataset, name="copy")],
+        methods=[*plan.methods, replace(plan.methods[0], name="again")],
+        noise=0.0,
+        runs=(0,),
+    )
+    with Store(tmp_path / "r.sqlite") as store:
+        carry_out(doubled, store, run_here, progress.append, [])
+        results = collect(doubled, store)
+    assert [(p.n_done, p.n_all) for p in progress] == [(0, 2), (1, 2), (2, 2)]
+    assert progress[-1].seconds_left == 0.0
+    assert results.is_complete
+    assert len(results.points) == 4
+    assert len({tuple(map(str, runs[0])) for runs in results.points.values()}) == 1
+
+
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster_gives_the_same_and_survives_a_killed_worker(
     plan: Plan, dataset: Dataset, expected: dict[str, list[Point]]

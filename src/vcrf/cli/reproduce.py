@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcrf.cli.errors import FAILED, INTERRUPTED, in_options
+from vcrf.cli.errors import FAILED, INTERRUPTED, WRONG_CALL, fail, in_options
 from vcrf.cli.options import column
 from vcrf.cli.output import print_table, say
 
 if TYPE_CHECKING:
     from vcrf.experiments.datasets import DataFile, Dataset
+    from vcrf.experiments.methods import Method
     from vcrf.experiments.plan import Plan, Results
     from vcrf.experiments.scheduling import Outcome, Runner
     from vcrf.experiments.store import Store
@@ -83,7 +84,6 @@ def reproduce(
     Ctrl-C, a crash or kill -9 the same command goes on, and when all is there it only writes the report. Exit code 1
     says that a data set or a part of the work failed; the others are done.
     """
-    from vcrf.experiments.methods import chosen_methods, known_methods
     from vcrf.experiments.plan import Plan
     from vcrf.experiments.protocol import GRIDS
     from vcrf.experiments.store import Store
@@ -91,11 +91,11 @@ def reproduce(
 
     began = time.perf_counter()
     files = _files(data, datasets, tag)
-    compared = chosen_methods(_names(methods) + (method or []), known_methods(words, tags, affix))
+    compared = _methods(_names(methods) + (method or []), words, tags, affix)
     settings = Settings(seed=seed, tol=_checked_tol(tol), max_passes=max_passes or None)
     wanted = _tables(tables)
     runner = _runner(jobs, dask)
-    output.mkdir(parents=True, exist_ok=True)
+    _make_directory(output)
     with Store(output / STORE) as store:
         loaded, unread = _read(files)
         plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
@@ -117,9 +117,32 @@ def _names(text: str) -> list[str]:
 
 
 def _files(data: list[Path], datasets: str | None, tag: str | None) -> list[DataFile]:
+    from vcrf.data.layout import conllu_layout
     from vcrf.experiments.datasets import find_data
 
-    return find_data(data, None if datasets is None else _names(datasets), column(tag))
+    labels = column(tag)
+    if labels is not None:
+        conllu_layout(labels)  # refuses what is no column of any file
+    return find_data(data, None if datasets is None else _names(datasets), labels)
+
+
+def _methods(texts: list[str], words: int, tags: int, affix: int) -> list[Method]:
+    from vcrf.errors import InputError
+    from vcrf.experiments.methods import chosen_methods, known_methods
+
+    try:
+        return chosen_methods(texts, known_methods(words, tags, affix))
+    except InputError as error:  # its names are parameters of the method and not our options
+        fail(str(error), WRONG_CALL)
+
+
+def _make_directory(path: Path) -> None:
+    from vcrf.errors import InputError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"--output {path}: there is a file of that name. Give a directory.") from error
 
 
 def _tables(text: str) -> tuple[str, ...]:
@@ -179,8 +202,8 @@ def _carry_out(plan: Plan, store: Store, runner: Runner) -> tuple[list[Outcome],
     from vcrf.cli.task_progress import TaskProgress
     from vcrf.experiments.plan import carry_out
 
-    n_missing = len(store.missing(plan.tasks))
-    say(f"{len(plan.tasks):,} tasks, {len(plan.tasks) - n_missing:,} of them done before.")
+    n_missing = len(store.missing(plan.work))
+    say(f"{len(plan.work):,} tasks, {len(plan.work) - n_missing:,} of them done before.")
     if n_missing == 0:
         return [], False
     with TaskProgress() as progress:

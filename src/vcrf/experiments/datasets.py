@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from vcrf.data import Corpus, read_corpus
 from vcrf.errors import InputError
+from vcrf.experiments.protocol import N_FOLDS
 
 _SUFFIXES = (".conllu", ".conllu.gz", ".conllu.bz2", ".conllu.xz")
 
@@ -36,7 +37,8 @@ KNOWN = {
     "tamil": Known("upos", None, "Tamil"),
     "twitter-tweebank": Known("xpos", None, "Twitter"),
 }
-_ALIASES = {"dutch": "dutch-alpino", "finnish": "finnish-tdt", "twitter": "twitter-tweebank"}
+# The paper's names, however they are written.
+_ALIASES = {known.paper_name.lower(): name for name, known in KNOWN.items()}
 
 
 class DataFile(NamedTuple):
@@ -93,8 +95,10 @@ def unpack(blob: bytes) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def read_dataset(file: DataFile) -> Dataset:
-    """Read a file; raise InputError with file and line if it is malformed."""
+    """Read a file; raise InputError with file and line if it is malformed, and if it is too small for the folds."""
     corpus = read_corpus(file.path, tag=file.tag, split=file.splits)
+    if len(corpus) < N_FOLDS:
+        raise InputError(f"{file.path}: {N_FOLDS} folds need at least {N_FOLDS} sentences: got {len(corpus)}.")
     return Dataset.from_corpus(file.name, file.tag, corpus)
 
 
@@ -108,18 +112,18 @@ def find_data(paths: Sequence[Path], names: Iterable[str] | None, tag: str | int
     tag : column of the labels; None means that of the paper for its data sets, and UPOS for others
     """
     found = {file.name: file for file in _files(paths, tag)}
+    if not found:
+        raise InputError(f"{_listing(paths)}: no data set. Expected files that end in {', '.join(_SUFFIXES)}.")
     if names is None:
-        if not found:
-            raise InputError(f"{_listing(paths)}: no data set. Expected files that end in {', '.join(_SUFFIXES)}.")
         return list(found.values())
     chosen = []
     for name in dict.fromkeys(names):
         actual = name if name in found else _ALIASES.get(name.lower(), name)
         if actual not in found:
-            raise InputError(
-                f"There is no data set {name!r} in {_listing(paths)}: expected one of {', '.join(found) or 'none'}."
-            )
+            raise InputError(f"There is no data set {name!r} in {_listing(paths)}: expected one of {', '.join(found)}.")
         chosen.append(found[actual])
+    if not chosen:
+        raise InputError(f"No data set is named: expected some of {', '.join(found)}.")
     return chosen
 
 
@@ -134,11 +138,8 @@ def _files(paths: Sequence[Path], tag: str | int | None) -> Iterable[DataFile]:
                 continue
             raise InputError(f"{taken[name]} and {path} are both named {name!r}. Rename one, or leave it out.")
         taken[name] = path
-        known = KNOWN.get(name)
-        if tag is None and known is not None:
-            yield DataFile(name, path, known.tag, known.splits)
-        else:
-            yield DataFile(name, path, "upos" if tag is None else tag)
+        known = KNOWN.get(name, Known("upos", None, ""))
+        yield DataFile(name, path, known.tag if tag is None else tag, known.splits)
 
 
 def _listed(paths: Sequence[Path]) -> Iterable[Path]:

@@ -38,7 +38,7 @@ class Method:
 
     def build(self, complexity_strength: float, base_strength: float, tol: float, max_passes: int | None) -> VCRF:
         """The estimator at a point of the grid, with one thread."""
-        made: VCRF = self._class()(
+        return self._class()(
             **dict(self.parameters),
             complexity_strength=complexity_strength,
             base_strength=base_strength,
@@ -46,10 +46,9 @@ class Method:
             max_passes=max_passes,
             n_jobs=1,
         )
-        return made
 
     def check(self) -> None:
-        """Raise InputError unless there is such an estimator with such parameters."""
+        """Raise InputError unless there is such an estimator, with such parameters, that takes their values."""
         known = self._class()().get_params()
         for key, _ in self.parameters:
             if key not in known or key in _RESERVED:
@@ -57,13 +56,22 @@ class Method:
                     f"Method {self.name!r}: {self.estimator} has no parameter {key!r} to set here. Expected one of "
                     f"{', '.join(sorted(set(known) - set(_RESERVED)))}."
                 )
+        # Two words show what all tasks would say one by one. Constraints are apart: they speak of the data's labels.
+        made = self.build(0.0, 1.0, tol=1e-3, max_passes=1).set_params(constraints=None)
+        try:
+            made._penalty(made._read([["a", "b"]], [["A", "B"]], None))
+            made._temperature()
+        except InputError as error:
+            raise InputError(f"Method {self.name!r}: {error}") from error
 
-    def _class(self) -> Any:
+    def _class(self) -> type[VCRF]:
         import vcrf
+        from vcrf.estimators import VCRF
 
-        if self.estimator not in vcrf.__all__:
+        found = getattr(vcrf, self.estimator, None) if self.estimator in vcrf.__all__ else None
+        if not (isinstance(found, type) and issubclass(found, VCRF)):
             raise InputError(f"Method {self.name!r}: this version of vcrf has no estimator {self.estimator!r}.")
-        return getattr(vcrf, self.estimator)
+        return found
 
     def describe(self) -> str:
         """The call, for people."""
@@ -106,13 +114,15 @@ def chosen_methods(names: Iterable[str], known: Mapping[str, Method]) -> list[Me
             raise InputError(f"Method {method.name!r} is given twice. Give one of them another name.")
         method.check()
         chosen[method.name] = method
+    if not chosen:
+        raise InputError(f"There is no method to run: expected some of {', '.join(known)}.")
     return list(chosen.values())
 
 
 def _parsed(text: str, known: Mapping[str, Method]) -> Method:
-    head, *settings = text.split()
+    head, *settings = text.split() or [""]
     name, _, base = head.partition("=")
-    if (base or name) not in known:
+    if (base or name) not in known or not name:
         raise InputError(
             f"Unknown method {base or name!r}: expected one of {', '.join(known)}, or a new one as "
             "'NAME=METHOD KEY=VALUE ...', for instance 'order4=paper tags=4'."

@@ -79,6 +79,8 @@ def _draw_path(axes: Axes, results: Results, cell: Cell) -> None:
         features, errors = [], []
         for base in grid.base_strengths:
             points = [p for run in runs for p in run if (p.complexity_strength, p.base_strength) == (complexity, base)]
+            if not points:  # (0, 0) of a method that needs a penalty
+                continue
             features.append(np.mean([p.n_active for p in points]))
             errors.append(100.0 * np.mean([p.test_wrong / p.test_tokens for p in points]))
         is_crf = complexity == 0.0
@@ -86,10 +88,12 @@ def _draw_path(axes: Axes, results: Results, cell: Cell) -> None:
             features, errors, marker=".", lw=2.0 if is_crf else 1.0, color="black" if is_crf else None,
             label=f"{complexity:g}", zorder=3 if is_crf else 2,
         )  # fmt: skip
-    axes.set(xscale="symlog", yscale="log", xlabel="features", ylabel="token error (%)")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set(xscale="symlog", xlabel="features", ylabel="token error (%)")
+    if any(p.test_wrong for run in runs for p in run):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
     axes.set_title(f"{cell.dataset}, {cell.method}", fontsize="medium")
     axes.legend(title="complexity strength", fontsize="x-small", title_fontsize="x-small")
 

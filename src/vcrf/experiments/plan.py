@@ -36,11 +36,17 @@ class Plan:
     def noises(self) -> list[float]:
         """Shares of flipped labels that the tables need."""
         clean = [0.0] if {"results", "features"} & set(self.tables) else []
-        return clean + ([self.noise] if "noise" in self.tables else [])
+        noisy = [self.noise] if "noise" in self.tables else []
+        return clean + [noise for noise in noisy if noise not in clean]  # --noise 0 asks for the same twice
 
     @cached_property
     def tasks(self) -> list[Task]:
         return make_tasks(self.datasets, self.methods, self.grid, self.noises, self.runs, self.settings)
+
+    @cached_property
+    def work(self) -> list[Task]:
+        """The tasks, each once: files of equal content, and methods of equal parameters, have the same ones."""
+        return list({task.key: task for task in self.tasks}.values())
 
 
 class Progress(NamedTuple):
@@ -63,8 +69,8 @@ def carry_out(
     plan: Plan, store: Store, runner: Runner, on_progress: Callable[[Progress], None], failed: list[Outcome]
 ) -> None:
     """Run the tasks that are not stored yet and store their results; those that fail are added to `failed`."""
-    missing = store.missing(plan.tasks)
-    n_all = len(plan.tasks)
+    missing = store.missing(plan.work)
+    n_all = len(plan.work)
     n_done = n_all - len(missing)
     on_progress(Progress(n_done, n_all, None, None))
     sizes = {dataset.checksum: dataset.n_tokens * dataset.n_labels for dataset in plan.datasets}

@@ -63,8 +63,7 @@ def _errors(results: Results, noise: float, title: str, published: dict[str, pap
             ]
         )  # fmt: skip
         theirs = published.get(names[cell.dataset] or "")
-        is_last = i + 1 == len(cells) or cells[i + 1].dataset != cell.dataset
-        if theirs is not None and is_last:
+        if theirs is not None and _is_last(cells, i):
             rows.append([cell.dataset, "the paper's table", "5", *_published(theirs)])
         differences.append([cell.dataset, cell.method, *_tested(token), *_tested(sentence), str(token.n_better)])
     if not rows:
@@ -89,6 +88,11 @@ def _errors(results: Results, noise: float, title: str, published: dict[str, pap
         Section(title, [text, Table(headings, rows, n_left=2)]),
         Section(f"{title}: VCRF less L1-CRF, points of per cent", [Table(tests, differences, n_left=2)]),
     ]
+
+
+def _is_last(cells: list[Cell], i: int) -> bool:
+    """Whether no more cells of this data set come: the place for the paper's row."""
+    return i + 1 == len(cells) or cells[i + 1].dataset != cells[i].dataset
 
 
 def _published(row: paper.Row) -> list[str]:
@@ -141,7 +145,8 @@ def _methods(results: Results) -> Section:
 def _features(results: Results) -> Section:
     rows = []
     names = {dataset.name: dataset.paper_name for dataset in results.plan.datasets}
-    for cell in results.cells(0.0):
+    cells = results.cells(0.0)
+    for i, cell in enumerate(cells):
         vcrf, crf = results.vcrf(cell), results.crf(cell)
         distinct = vcrf.mean("n_active"), crf.mean("n_active")
         written = vcrf.mean("n_features"), crf.mean("n_features")
@@ -149,7 +154,7 @@ def _features(results: Results) -> Section:
             [cell.dataset, cell.method, *_ratio(*distinct), *_ratio(*written), f"{vcrf.mean('n_candidates'):,.0f}"]
         )
         theirs = paper.FEATURES.get(names[cell.dataset] or "")
-        if theirs is not None and cell.method == results.plan.methods[-1].name:
+        if theirs is not None and _is_last(cells, i):
             rows.append([cell.dataset, "the paper's table", "", "", "", *_ratio(*theirs), ""])
     if not rows:
         return Section("Features")
