@@ -143,6 +143,15 @@ def test_pictures_of_points_left_out_and_of_no_mistakes(results: Results) -> Non
     assert len(pictures.draw(results)) == 6
 
 
+def test_families_are_named_by_what_they_read() -> None:
+    """Orders stay apart; lengths of affixes and places do not."""
+    names = {
+        "H(1,2,3)": "k1 = 1, k2 = 2", "tags:3": "tags:3", "affix:2[-1]": "affix", "word[+2]": "word",
+        "word pairs": "word pairs", "bias": "bias",
+    }  # fmt: skip
+    assert {name: pictures._kind(name) for name in names} == names
+
+
 def test_the_row_of_the_paper_comes_though_a_method_failed(results: Results) -> None:
     """It follows the last method that has results."""
     plan = replace(results.plan, methods=[*results.plan.methods, replace(results.plan.methods[0], name="failed")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,6 +129,22 @@ def test_a_dask_cluster_gives_the_same_and_survives_a_killed_worker(
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         found += outcomes
         assert points_by_key(found) == expected
+
+
+def test_a_lost_scheduler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says that the results are kept."""
+    distributed = pytest.importorskip("distributed")
+    from vcrf.errors import VcrfError
+    from vcrf.experiments import cluster
+
+    def lost(*_):  # type: ignore[no-untyped-def]
+        raise distributed.comm.CommClosedError("reset by peer")
+        yield
+
+    monkeypatch.setattr(cluster.DaskCluster, "_connected", lambda _: nullcontext())
+    monkeypatch.setattr(cluster, "_run", lost)
+    with pytest.raises(VcrfError, match=r"tcp://here:1 is gone: reset by peer\. What is done is kept"):
+        next(cluster.DaskCluster("tcp://here:1")([], {}))
 
 
 def test_no_scheduler_is_told() -> None:

@@ -36,9 +36,15 @@ class DaskCluster:
             raise MissingExtraError(INSTALL) from error
 
     def __call__(self, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
-        """Yield outcomes as they come."""
-        with self._connected() as client:
-            yield from _run(client, tasks, blobs)
+        """Yield outcomes as they come; raise VcrfError when the scheduler is lost."""
+        try:
+            with self._connected() as client:
+                yield from _run(client, tasks, blobs)
+        except OSError as error:
+            raise VcrfError(
+                f"The Dask scheduler at {self.address} is gone: {error}. What is done is kept, and with a scheduler "
+                "the same command goes on."
+            ) from error
 
     def _connected(self) -> Client:
         from distributed import Client

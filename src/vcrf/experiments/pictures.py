@@ -40,7 +40,8 @@ def draw(results: Results) -> list[Picture]:
             Picture(
                 f"families{suffix}",
                 "Shares of the families in the chosen models, by what a feature reads: k1 words and k2 tags for the "
-                f"paper's families, tags for others{with_noise}.",
+                "paper's families; for others tag patterns by their length, and else what is read of the text"
+                f"{with_noise}.",
                 _svg(_families(results, cells)),
             ),
             Picture(
@@ -66,8 +67,11 @@ def _paths(results: Results, cells: list[Cell]) -> Figure:
     n_columns = min(len(cells), 3)
     n_rows = -(-len(cells) // n_columns)
     figure = new_figure(4.6 * n_columns, 3.8 * n_rows)
-    for axes, cell in zip(figure.subplots(n_rows, n_columns, squeeze=False).flat, cells, strict=False):
+    places = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for axes, cell in zip(places, cells, strict=False):
         _draw_path(axes, results, cell)
+    for axes in places[len(cells) :]:  # of the last row
+        axes.remove()
     return figure
 
 
@@ -99,17 +103,21 @@ def _draw_path(axes: Axes, results: Results, cell: Cell) -> None:
 
 
 def _families(results: Results, cells: list[Cell]) -> Figure:
+    from matplotlib import colormaps
+
     shares = {}
     for cell in cells:
         shares[f"{cell.dataset} {cell.method}\nVCRF"] = _share(results.vcrf(cell))
         shares[f"{cell.dataset} {cell.method}\nL1-CRF"] = _share(results.crf(cell))
     kinds = sorted({kind for share in shares.values() for kind in share})
+    colours = colormaps["tab20"].colors  # type: ignore[attr-defined]
     figure = new_figure(9.0, 1.2 + 0.45 * len(shares))
     axes = figure.subplots()
     left = np.zeros(len(shares))
-    for kind in kinds:
+    for i, kind in enumerate(kinds):
         width = np.array([share.get(kind, 0.0) for share in shares.values()])
-        axes.barh(range(len(shares)), width, left=left, label=kind)
+        hatch = "///" if i >= len(colours) else None
+        axes.barh(range(len(shares)), width, left=left, label=kind, color=colours[i % len(colours)], hatch=hatch)
         left += width
     axes.set_yticks(range(len(shares)), list(shares), fontsize="x-small")
     axes.invert_yaxis()
@@ -123,9 +131,16 @@ def _share(summary: Summary) -> dict[str, float]:
     counts: Counter[str] = Counter()
     for point in summary.chosen:
         for name, n in point.families.items():
-            found = _PAPER_FAMILY.fullmatch(name)
-            counts[f"k1 = {found[1]}, k2 = {found[2]}" if found else name.partition(":")[0]] += n
+            counts[_kind(name)] += n
     return {kind: 100.0 * n / counts.total() for kind, n in counts.items()}
+
+
+def _kind(family: str) -> str:
+    """What its features read, whatever the length of an affix and whichever the neighbour."""
+    found = _PAPER_FAMILY.fullmatch(family)
+    if found:
+        return f"k1 = {found[1]}, k2 = {found[2]}"
+    return family if family.startswith("tags:") else re.split(r"[:\[]", family)[0]
 
 
 def _differences(results: Results, cells: list[Cell]) -> Figure:
