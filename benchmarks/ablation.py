@@ -94,6 +94,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "a little of them added, with factors": {
         "complexity": 0.03, "base": 0.09, "complexities": "feature", "factors": True,
     },
+    "L1, 0.8 / m": {"norm": "l1", "base": 0.8},
     "L1, feature complexities alone": {"norm": "l1", "complexity": 1.0, "base": 0.0, "complexities": "feature"},
     "L1, feature complexities, half and half": {
         "norm": "l1", "complexity": 0.5, "base": 0.5, "complexities": "feature",

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from vcrf.classes import WordClasses, as_classes
 from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.complexity.features import FeatureComplexities, feature_complexities
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
-from vcrf.families import Family, Text, default_families, explicit_families, paper_families
+from vcrf.families import Family, Text, class_families, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
 from vcrf.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.inputs import (
@@ -168,6 +169,10 @@ class VCRF(SequenceEstimator):
     inference : "auto", "dense" or "patterns"
         How training sums over label sequences: over all histories of tags - 1 labels, on the automaton of the tag
         patterns in use, or on the one that costs less. The result is the same.
+    classes : path, mapping or WordClasses, optional
+        Classes of words, learnt from raw text (`vcrf classes`, `vcrf.classes.learn_classes`) or from a lexicon: the
+        path of a file of `word TAB class` lines, or a mapping from words to names. Families that read the class of the
+        word and of its neighbours are added. The model keeps the table.
 
     Attributes
     ----------
@@ -226,6 +231,7 @@ class VCRF(SequenceEstimator):
         random_state: int | None = None,
         constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
         inference: str = "auto",
+        classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
     ) -> None:
         self.families = families
         self.words = words
@@ -250,6 +256,7 @@ class VCRF(SequenceEstimator):
         self.random_state = random_state
         self.constraints = constraints
         self.inference = inference
+        self.classes = classes
 
     def fit(
         self,
@@ -383,6 +390,9 @@ class VCRF(SequenceEstimator):
             as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
         text = read_text(sentences)
         families = self._families(text)
+        table = as_classes(self.classes)
+        if table is not None:
+            families += class_families(table)
         check_readable(text, families)
         check_complexities(self.complexities, families)
         problem = build_problem(

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vcrf import tensor_file
+from vcrf.classes import WordClasses
 from vcrf.errors import InputError
 from vcrf.facts import stored_result
+from vcrf.families.templates import Template
 from vcrf.model import Label, Model
 from vcrf.model_checks import check_model
 from vcrf.model_json import (
@@ -33,6 +35,7 @@ from vcrf.model_json import (
     load_scalar,
     load_sources,
     load_training_facts,
+    with_classes,
 )
 from vcrf.strings import StringList
 
@@ -178,6 +181,7 @@ def _contents_of(model: Model, document: Mapping[str, Any]) -> tensor_file.Conte
     for name, strings in (("names", model.names), ("labels", _label_texts(model.labels))):
         encoded = StringList.encode(strings)
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
+    tensors |= _class_tensors(model)
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
     return tensor_file.Contents({**document, **fields, "int_labels": int_labels}, tensors)
@@ -192,6 +196,7 @@ def _model_of(contents: tensor_file.Contents) -> Model:
     for name, (_, load_json) in JSON.items():
         if not _is_left_out(name, name in document):
             found[name] = load_json(document[name])
+    found["sources"] = with_classes(found["sources"], _word_classes(tensors))
     found["names"] = _strings(tensors, "names")
     found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
     model = Model(**found)
@@ -230,6 +235,31 @@ def _field(document: Mapping[str, Any], key: str, kind: type) -> Any:
     if not isinstance(value, kind):
         raise InputError(f"{key!r} is missing or no {kind.__name__}")
     return value
+
+
+# ------------------------------------------------------------------------------------ word classes
+
+
+def _class_tensors(model: Model) -> dict[str, Any]:
+    """The table of word classes that templates look at, if any does."""
+    used = {s.classes for s in model.sources if isinstance(s, Template) and s.classes is not None}
+    if not used:
+        return {}
+    if len(used) > 1:
+        raise InputError(f"A model file holds one table of word classes, this model has {len(used)}. Join them to one.")
+    (table,) = used
+    names = StringList.encode(list(table.names))
+    return {
+        "classes.keys": table.keys, "classes.numbers": table.numbers,
+        "classes.names.bytes": names.data, "classes.names.offsets": names.offsets,
+    }  # fmt: skip
+
+
+def _word_classes(tensors: Mapping[str, Any]) -> WordClasses | None:
+    if "classes.keys" not in tensors:
+        return None
+    keys, numbers = _tensor(tensors, "classes.keys", np.uint64, 1), _tensor(tensors, "classes.numbers", np.uint32, 1)
+    return WordClasses(keys, numbers, tuple(_strings(tensors, "classes.names")))
 
 
 # ------------------------------------------------------------------------------------ labels
@@ -277,6 +307,7 @@ def _restore(contents: tensor_file.Contents) -> Any:
     model = _model_of(contents)
     cls = _estimator_class(kind)
     params = load_params(_field(document, "parameters", dict), set(cls._get_param_names()))
+    _give_classes(params, _word_classes(contents.tensors))
     fitted = _checked_scalars(_field(document, "fitted", dict), cls)
     estimator = cls(**params)
     estimator.model_, estimator.classes_ = model, list(model.labels)
@@ -284,6 +315,18 @@ def _restore(contents: tensor_file.Contents) -> Any:
         estimator.result_ = stored_result(model.facts)
     vars(estimator).update(fitted)
     return estimator
+
+
+def _give_classes(params: dict[str, Any], classes: WordClasses | None) -> None:
+    """Give parameters that are about word classes the file's table."""
+    if params.get("classes") is not None:
+        if classes is None:
+            raise InputError("there is a parameter classes, and no table of word classes")
+        params["classes"] = classes
+    if isinstance(params.get("families"), list):
+        params["families"] = [
+            replace(family, sources=tuple(with_classes(family.sources, classes))) for family in params["families"]
+        ]
 
 
 def _estimator_class(kind: str) -> Any:

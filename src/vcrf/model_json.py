@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
+from vcrf.classes import WordClasses
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.facts import TrainingFacts
 from vcrf.families.explicit import NamedFeature
 from vcrf.families.family import Family, Source
 from vcrf.families.templates import Template
-from vcrf.families.text import check_reading
+from vcrf.families.text import check_reading, reads_class
 from vcrf.model import FamilyFacts
 from vcrf.solvers.result import IterationRecord, Status
 
@@ -62,6 +63,19 @@ def _load_source(value: Any) -> Source:
     if not isinstance(value, dict) or set(value) != {"parts", "pad"} or type(value["pad"]) is not bool:
         raise InputError(f"a source is neither a template nor a named feature: {_short(value)}")
     return Template(tuple(_load_part(part) for part in _list(value["parts"], "parts")), value["pad"])
+
+
+def with_classes(sources: Iterable[Source], classes: WordClasses | None) -> list[Source]:
+    """The sources of a file, those that read word classes with the file's table."""
+    return [_with_classes(source, classes) for source in sources]
+
+
+def _with_classes(source: Source, classes: WordClasses | None) -> Source:
+    if not isinstance(source, Template) or not any(reads_class(reading) for _, reading in source.parts):
+        return source
+    if classes is None:
+        raise InputError(f"{source.name!r} reads word classes, and there are none")
+    return replace(source, classes=classes)
 
 
 def _load_part(part: Any) -> tuple[int, str]:
@@ -191,6 +205,8 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in params.items():
         if value is None:
             found[name] = None
+        elif name == "classes":
+            found[name] = "of the model"  # which has the table
         elif _is_families(value):
             found[name] = {"families": [_dump_family(family) for family in value]}
         elif name == "loss" and not isinstance(value, str):

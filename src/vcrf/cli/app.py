@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vcrf.cli.bound import bound
+from vcrf.cli.classes import classes
 from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
@@ -29,7 +30,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
-    "reproduce": reproduce, "info": info,
+    "classes": classes, "reproduce": reproduce, "info": info,
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():

@@ -98,6 +98,10 @@ def train(
     words: Annotated[int | None, typer.Option(metavar="N", min=0, help="How far neighbouring words are read.")] = None,
     tags: Annotated[int | None, typer.Option(metavar="N", min=1, help="Longest tag pattern.")] = None,
     affix: Annotated[int | None, typer.Option(metavar="N", min=0, help="Longest prefix and suffix.")] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Word classes: word TAB class lines, of `vcrf classes` or a lexicon."),
+    ] = None,
     complexity_strength: Annotated[
         float | None, typer.Option(metavar="X", min=0.0, help="Penalty on a family's complexity. Default: 0.")
     ] = None,
@@ -187,8 +191,10 @@ def train(
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
     the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
     """
+    from vcrf.classes import read_classes
+
     began = time.perf_counter()
-    _check_call(data, output, split, dev, dev_split, plot)
+    _check_call(data, output, split, dev, dev_split, plot, classes)
     _check_tuning(tune, folds, plot)
     _check_complexities(complexities, complexity_strength, tune)
     estimator = _estimator(surrogate)
@@ -199,6 +205,7 @@ def train(
         "count_power": count_power, "factors": factors, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
         "patience": patience, "inference": inference.value,
+        "classes": None if classes is None else read_classes(classes),
     }  # fmt: skip
     # These have a default of the estimator's own.
     if loss is not None:
@@ -242,6 +249,7 @@ def _check_call(
     dev: Path | None,
     dev_split: str | None,
     plot: Path | None,
+    classes: Path | None,
 ) -> None:
     """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
     from vcrf.cli.checks import check_development, check_output
@@ -249,6 +257,8 @@ def _check_call(
     inputs = dict.fromkeys(data, "a file of training data")
     if dev is not None:
         inputs.setdefault(dev, "the development data")
+    if classes is not None:
+        inputs.setdefault(classes, "the file of word classes")
     check_output("--output", output, inputs)
     if plot is not None:
         check_output("--plot", plot, {**inputs, output: "the model"})

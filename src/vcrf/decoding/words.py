@@ -20,6 +20,7 @@ from vcrf.families.text import Text, intern_sentences, sentence_ptr
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
+    from vcrf.classes import WordClasses
     from vcrf.kernels.decode import PatternScores
     from vcrf.kernels.words import KnownTypes, Templates
     from vcrf.model import Model
@@ -113,7 +114,7 @@ class _Rules:
     own : those templates, by offset; `groups` has the number of each one's offset
     windows : templates that look at several
     single, longer : patterns of one label and of more, by row; plain ones left out
-    readings : names of all readings, those of windows first
+    readings : all readings (see `Template.readings`), those of windows first
     """
 
     def __init__(self, model: Model, is_plain: Bools) -> None:
@@ -135,6 +136,7 @@ class _Rules:
         from vcrf.kernels.words import Templates, fill_slots
 
         parts = [part for source, _, _ in rules for part in source.parts]
+        readings = [reading for source, _, _ in rules for reading in source.readings]
         # At least four slots a key: most searches are for keys that are not there, and end soon.
         sizes = [1 << (4 * (last - first) - 1).bit_length() for _, first, last in rules]
         slot_ptr = np.cumsum([0, *sizes], dtype=np.int64)
@@ -145,7 +147,7 @@ class _Rules:
         return Templates(
             part_ptr=np.cumsum([0, *(len(source.parts) for source, _, _ in rules)], dtype=np.int64),
             offsets=np.array([offset for offset, _ in parts], np.int64),
-            readings=np.array([self.readings.index(reading) for _, reading in parts], np.uint32),
+            readings=np.array([self.readings.index(reading) for reading in readings], np.uint32),
             pad=np.array([source.pad for source, _, _ in rules], np.bool_),
             slot_ptr=slot_ptr,
             slots_key=slots_key,
@@ -203,8 +205,8 @@ class _KnownWords:
         words = [str.__str__(word) for word in words]
         text = Text(np.array([0, len(words)]), words, np.arange(len(words), dtype=np.uint32))
         readings = np.empty((len(self._rules.readings), len(words)), np.uint64)
-        for i, name in enumerate(self._rules.readings):
-            readings[i] = text.reading(name)[:-1]
+        for i, reading in enumerate(self._rules.readings):
+            readings[i] = text.reading(*reading)[:-1]
         first = self._n_types
         self._add_types(readings)
         # Last of all: a word with a number has its scores.
@@ -272,8 +274,8 @@ def _offset(template: Template) -> int:
     return template.window[0] if template.window else 0
 
 
-def _readings(rules: list[tuple[Template, int, int]]) -> list[str]:
-    return list(dict.fromkeys(reading for source, _, _ in rules for _, reading in source.parts))
+def _readings(rules: list[tuple[Template, int, int]]) -> list[tuple[str, WordClasses | None]]:
+    return list(dict.fromkeys(reading for source, _, _ in rules for reading in source.readings))
 
 
 def _patterns(model: Model, which: Bools) -> PatternScores:

@@ -2,7 +2,7 @@
 
 from vcrf.families.explicit import NamedFeature, explicit_families, read_attributes
 from vcrf.families.family import Family, Source, paper_complexities
-from vcrf.families.presets import default_families, paper_families, transition_families
+from vcrf.families.presets import class_families, default_families, paper_families, transition_families
 from vcrf.families.templates import BIAS, END, START, Occurrences, Template
 from vcrf.families.text import Text, intern_sentences
 
@@ -16,6 +16,7 @@ __all__ = [
     "Source",
     "Template",
     "Text",
+    "class_families",
     "default_families",
     "explicit_families",
     "intern_sentences",

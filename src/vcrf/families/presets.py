@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vcrf.families.family import Family
 from vcrf.families.templates import BIAS, END, START, Template
+
+if TYPE_CHECKING:
+    from vcrf.classes import WordClasses
+
+# Beginnings of the ways to the classes of a binary tree: wider classes.
+_TREE_LEVELS = (4, 6, 10)
 
 
 def windows(k1: int) -> list[tuple[tuple[int, str], ...]]:
@@ -81,6 +89,16 @@ def default_families(words: int | None = None, tags: int | None = None, affix: i
         ]
     # No tag pairs with words or affixes: they cost time and bring nothing that holds over languages.
     return own + neighbours + transition_families(order)
+
+
+def class_families(classes: WordClasses) -> list[Family]:
+    """The class of the word and of its neighbours; of a tree of classes also wider ones."""
+    readings = ["class", *(f"class:{n}" for n in _TREE_LEVELS if classes.is_tree)]
+    return [
+        Family(f"{reading}[{d:+d}]" if d else reading, (Template(((d, reading),), pad=True, classes=classes),))
+        for reading in readings
+        for d in (0, -1, 1)
+    ]
 
 
 def _affix_family(length: int, offset: int) -> Family:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vcrf.families.text import WORD_FUNCTIONS, Text
+from vcrf.families.text import WORD_FUNCTIONS, Text, reads_class
 from vcrf.types import Floats, UInts32, UInts64
+
+if TYPE_CHECKING:
+    from vcrf.classes import WordClasses
 
 
 class Occurrences(NamedTuple):
@@ -30,11 +33,13 @@ class Template:
     """Conjunction of readings at offsets from the position: ((-1, "word"), (0, "suffix:2")).
 
     With `pad`, an offset outside the sentence reads as the boundary; without, the attribute is absent there.
-    No parts at all is the bias: one attribute that occurs everywhere.
+    No parts at all is the bias: one attribute that occurs everywhere. "class", or "class:N" for the first N characters
+    of its name, reads the word's class in the table `classes`.
     """
 
     parts: tuple[tuple[int, str], ...] = ()
     pad: bool = False
+    classes: WordClasses | None = None
 
     def read(self, text: Text) -> Occurrences:
         keys = self.keys(text)
@@ -48,10 +53,15 @@ class Template:
         out = np.empty(text.n_tokens, np.uint64)
         offsets = np.array([offset for offset, _ in self.parts], np.int64)
         readings = np.zeros((len(self.parts), len(text.words) + 1), np.uint64)
-        for i, (_, reading) in enumerate(self.parts):
-            readings[i] = text.reading(reading)
+        for i, reading in enumerate(self.readings):
+            readings[i] = text.reading(*reading)
         hashing.template_keys(text.sent_ptr, text.word_ids, text.boundary, offsets, readings, self.pad, out)
         return out
+
+    @property
+    def readings(self) -> list[tuple[str, WordClasses | None]]:
+        """What the parts read, with the table if they read classes."""
+        return [(reading, self.classes if reads_class(reading) else None) for _, reading in self.parts]
 
     @property
     def window(self) -> tuple[int, ...]:
@@ -60,7 +70,7 @@ class Template:
 
     def log_cardinality(self, text: Text) -> float:
         """Log of the number of attributes the template can give: |V| a word, |Sigma| an affix character."""
-        return float(sum(_log_cardinality(reading, text) for _, reading in self.parts))
+        return float(sum(_log_cardinality(*reading, text) for reading in self.readings))
 
     def describe(self, text: Text, position: int) -> str:
         """The attribute at a position, for people: "word[-1]=the suffix:2=ly"."""
@@ -69,9 +79,19 @@ class Template:
         shown = []
         for offset, reading in self.parts:
             at = position + offset
-            value = _value(reading, text.words[text.word_ids[at]]) if start <= at < stop else "<boundary>"
+            value = self._value(reading, text.words[text.word_ids[at]]) if start <= at < stop else "<boundary>"
             shown.append(f"{reading}[{offset:+d}]={value}" if offset else f"{reading}={value}")
         return " ".join(shown) or "bias"
+
+    def _value(self, reading: str, word: str) -> str:
+        kind, _, size = reading.partition(":")
+        if kind == "prefix":
+            return word[: int(size)]
+        if kind == "suffix":
+            return word[len(word) - int(size) :]
+        if kind == "class" and self.classes is not None:
+            return (self.classes.class_of(word) or "")[: int(size) if size else None]
+        return WORD_FUNCTIONS[kind](word) if kind in WORD_FUNCTIONS else word
 
     @property
     def name(self) -> str:
@@ -83,19 +103,10 @@ START = Template(((-1, "boundary"),), pad=True)
 END = Template(((1, "boundary"),), pad=True)
 
 
-def _log_cardinality(reading: str, text: Text) -> float:
+def _log_cardinality(reading: str, classes: WordClasses | None, text: Text) -> float:
     kind, _, size = reading.partition(":")
     if kind in ("prefix", "suffix"):
         return int(size) * float(np.log(max(text.n_characters(), 1)))
     if kind == "boundary":
         return 0.0
-    return float(np.log(max(text.n_distinct(reading), 1)))
-
-
-def _value(reading: str, word: str) -> str:
-    kind, _, size = reading.partition(":")
-    if kind == "prefix":
-        return word[: int(size)]
-    if kind == "suffix":
-        return word[len(word) - int(size) :]
-    return WORD_FUNCTIONS[kind](word) if kind in WORD_FUNCTIONS else word
+    return float(np.log(max(text.n_distinct(reading, classes), 1)))

@@ -7,12 +7,16 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.families import characters
 from vcrf.types import Ints, UInts32, UInts64
+
+if TYPE_CHECKING:
+    from vcrf.classes import WordClasses
 
 
 def _shape(word: str) -> str:
@@ -47,7 +51,7 @@ def _kind(word: str) -> str:
     return "hyphen" if "-" in word else "letters"
 
 
-# What can be read off a word type, besides "word", "prefix:N" and "suffix:N".
+# What can be read off a word type, besides "word", "prefix:N" and "suffix:N", and its class in a table.
 WORD_FUNCTIONS: dict[str, Callable[[str], str]] = {
     "lower": str.lower,
     "shape": _shape,
@@ -61,16 +65,21 @@ WORD_FUNCTIONS: dict[str, Callable[[str], str]] = {
 }
 
 
+def reads_class(name: str) -> bool:
+    """Whether a reading is the word's class, or the beginning of its name."""
+    return name.partition(":")[0] == "class"
+
+
 def check_reading(name: str) -> None:
     """Raise InputError unless this is something that can be read off a word type."""
     kind, colon, size = name.partition(":")
-    if kind in ("prefix", "suffix"):
+    if kind in ("prefix", "suffix") or (kind == "class" and colon):
         # Nine digits: far beyond any word, and no overflow.
         is_known = size.isdecimal() and len(size) < 10 and int(size) > 0
     else:
-        is_known = not colon and (kind in ("word", "boundary") or kind in WORD_FUNCTIONS)
+        is_known = not colon and (kind in ("word", "class", "boundary") or kind in WORD_FUNCTIONS)
     if not is_known:
-        known = ", ".join(["word", "prefix:N", "suffix:N", "boundary", *WORD_FUNCTIONS])
+        known = ", ".join(["word", "prefix:N", "suffix:N", "class", "class:N", "boundary", *WORD_FUNCTIONS])
         raise InputError(f"Unknown reading {name!r}: expected one of {known} (N a positive number).")
 
 
@@ -88,7 +97,7 @@ class Text:
     sent_ptr: Ints
     words: list[str]
     word_ids: UInts32
-    _readings: dict[str, UInts64] = field(default_factory=dict, repr=False)
+    _readings: dict[tuple[str, WordClasses | None], UInts64] = field(default_factory=dict, repr=False)
     _code_points: tuple[Ints, UInts32] | None = field(default=None, repr=False)
 
     @property
@@ -104,22 +113,25 @@ class Text:
         """The type that stands for "outside the sentence"."""
         return len(self.words)
 
-    def reading(self, name: str) -> UInts64:
-        """Hash of what `name` reads off each type, (n_types + 1,) uint64, 0 = nothing; last: the boundary."""
-        if name not in self._readings:
-            self._readings[name] = self._read(name)
-        return self._readings[name]
+    def reading(self, name: str, classes: WordClasses | None = None) -> UInts64:
+        """Hash of what `name` reads off each type, (n_types + 1,) uint64, 0 = nothing; last: the boundary.
+
+        `classes` is the table that "class" and "class:N" look at.
+        """
+        if (name, classes) not in self._readings:
+            self._readings[name, classes] = self._read(name, classes)
+        return self._readings[name, classes]
 
     def n_characters(self) -> int:
         """Number of distinct characters, the size of the paper's alphabet Sigma."""
         return len(np.unique(self._encoded()[1]))
 
-    def n_distinct(self, name: str) -> int:
+    def n_distinct(self, name: str, classes: WordClasses | None = None) -> int:
         """Number of distinct values of a reading in this text."""
-        hashes = self.reading(name)[:-1]
+        hashes = self.reading(name, classes)[:-1]
         return len(np.unique(hashes[hashes != 0]))
 
-    def _read(self, name: str) -> UInts64:
+    def _read(self, name: str, classes: WordClasses | None) -> UInts64:
         from vcrf.kernels.strings import hash_affixes, hash_strings
 
         out = np.zeros(len(self.words) + 1, np.uint64)
@@ -127,7 +139,13 @@ class Text:
         out[-1] = 2
         check_reading(name)
         kind, _, size = name.partition(":")
-        if size:
+        if kind == "class":
+            if classes is None:
+                raise InputError(
+                    f"The reading {name!r} needs a table of word classes: pass Template(..., classes=...)."
+                )
+            out[:-1] = classes.hashes(self, int(size) if size else None)
+        elif size:
             hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
         elif kind == "word":
             hash_strings(*self._encoded(), out[:-1])
