@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import vcrf
 from vcrf import VCRF
 from vcrf.errors import InputError
 from vcrf.experiments.datasets import Dataset, unpack
 from vcrf.experiments.methods import Method
 from vcrf.experiments.plan import Plan
 from vcrf.experiments.protocol import noisy_labels, parts_of_run
-from vcrf.experiments.tasks import Settings, Task, run_task
+from vcrf.experiments.tasks import Settings, Task, code_version, run_task, source_checksum
 from vcrf.metrics import sentence_error, token_error
 
 
@@ -103,6 +105,21 @@ def test_the_key_tells_everything_that_matters(plan: Plan) -> None:
     assert len(keys | {task.key}) == len(changes) + 1
     renamed = replace(task, dataset="other", method=replace(task.method, name="other"))
     assert renamed.key == task.key
+
+
+def test_the_version_is_that_of_the_source(tmp_path: Path) -> None:
+    """A change of what trains counts, whatever the number of the version; one of what shows does not."""
+    seen = [source_checksum(tmp_path)]
+    for name, text in [("solver.py", "a = 1"), ("solver.py", "a = 2"), ("deep/solver.py", "a = 2")]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        seen.append(source_checksum(tmp_path))
+    assert len(set(seen)) == len(seen)
+    for name in ("plots.py", "cli/app.py", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("b = 1", encoding="utf-8")
+        assert source_checksum(tmp_path) == seen[-1]
+    assert code_version().startswith(f"{vcrf.__version__}+")
 
 
 def test_a_worker_of_another_version_refuses(plan: Plan, dataset: Dataset) -> None:

@@ -11,6 +11,7 @@ from vcrf.errors import MissingExtraError
 from vcrf.experiments.document import Code, Section, Table, to_html, to_markdown
 from vcrf.experiments.plan import Results
 from vcrf.experiments.tables import figures, points_csv, table_sections
+from vcrf.experiments.tasks import code_version
 from vcrf.files import replacing
 
 TITLE = "Voted CRFs against L1-CRFs: the paper's experiments"
@@ -87,7 +88,7 @@ def _versions() -> dict[str, Any]:
 
     found = describe_installation()
     machine = {key: found["machine"][key] for key in ("platform", "processor", "cores")}
-    return {**found["versions"], **machine}
+    return {**found["versions"], "vcrf": code_version(), **machine}
 
 
 def _listing(values: tuple[float, ...] | tuple[int, ...]) -> str:

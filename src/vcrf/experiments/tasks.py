@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,8 +30,26 @@ if TYPE_CHECKING:
     from vcrf.penalties.separable import BoundPenalty
     from vcrf.solvers.result import SolverResult
 
-# Raised when the same description would give other results: stored ones are then not used any more.
+# Raised when a change in this folder gives the same description other results: stored ones are then not used any more.
 FORMAT = 1
+# They read, show and schedule; no result depends on them but by FORMAT.
+_WITHOUT_EFFECT = ("cli", "experiments", "plots.py")
+
+
+@cache
+def code_version() -> str:
+    """The version of vcrf and a checksum of its source: a checkout changes without its version, and results with it."""
+    return f"{vcrf.__version__}+{source_checksum(Path(vcrf.__file__).parent)[:12]}"
+
+
+def source_checksum(root: Path) -> str:
+    """SHA-256 of the Python files that decide results, with their names."""
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root)
+        if name.parts[0] not in _WITHOUT_EFFECT:
+            total.update(name.as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -155,7 +175,7 @@ def make_tasks(
     return [
         Task(
             dataset.name, dataset.checksum, dataset.tag, method, complexity, grid.base_strengths, run, noise, settings,
-            vcrf.__version__,
+            code_version(),
         )
         for dataset in datasets
         for method in methods
@@ -173,9 +193,9 @@ def run_task(task: Task, blob: bytes) -> PathResult:
     task : Task
     blob : the data, as `Dataset.blob`
     """
-    if task.version != vcrf.__version__:
+    if task.version != code_version():
         raise InputError(
-            f"This worker has vcrf {vcrf.__version__}, the task is for {task.version}. Install the same version."
+            f"This worker has vcrf {code_version()}, the task is for {task.version}. Install the same version."
         )
     from vcrf.solvers.result import Status
 
