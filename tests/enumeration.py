@@ -218,3 +218,30 @@ class Enumeration:
                 ).x
         w = z[:n] - z[n:]
         return self.value(w) + l1 @ np.abs(w) + 0.5 * l2 @ w**2, w
+
+
+class LossEnumeration(Enumeration):
+    """Values of every label sequence with any loss, and the sums that the surrogates take of them."""
+
+    def __init__(self, problem, features, loss):
+        self.loss = loss
+        super().__init__(problem, features)
+
+    def _losses(self, i):
+        sequences = oracles.all_sequences(self.lengths[i], self.problem.n_labels)
+        if not self.lengths[i]:
+            return np.zeros(1)
+        return np.array([self.loss(y, self.truths[i]) for y in sequences])
+
+    def mean_exponential(self, w, is_boosting):
+        """Log of 1 + the mean of sum_{y != y_i} of exp(L + w.delta), or of L exp(w.delta), and its gradient."""
+        peak = max(float(self.scores(i, w).max()) for i in range(len(self.weights)))
+        total, gradient = np.exp(-peak), np.zeros(len(w))
+        for i, p in enumerate(self.weights):
+            losses = self.losses[i]
+            with np.errstate(over="ignore"):
+                terms = np.exp(self.scores(i, w) - peak - (losses if is_boosting else 0.0))
+            terms = p * terms * (losses if is_boosting else np.arange(len(losses)) != self.gold[i])
+            total += terms.sum()
+            gradient += terms @ (self.counts[i] - self.counts[i][self.gold[i]])
+        return peak + np.log(total), gradient / total

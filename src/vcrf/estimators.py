@@ -459,8 +459,8 @@ class VCRF(SequenceEstimator):
         """Refuse the automaton of tag patterns where the solver does not use it."""
         if self.inference not in ("auto", "dense"):
             raise InputError(
-                f"inference={self.inference!r}: expected 'auto' or 'dense'. 'patterns' serves the crf surrogate with "
-                "the norms l1, l2 and elastic."
+                f"inference={self.inference!r}: expected 'auto' or 'dense'. 'patterns' serves the norms "
+                "l1, l2 and elastic."
             )
 
     def _running(self) -> dict[str, Any]:

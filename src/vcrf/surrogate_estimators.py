@@ -72,11 +72,13 @@ class _MaxEstimator(VCRF):
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
         from vcrf.solvers.cutting_plane import solve_max
 
-        self._check_dense()
+        is_group = self._form()["norm"] == "group"
+        if is_group:
+            self._check_dense()
         problem = data.problem
         return solve_max(
             problem, self._penalty(data), data.surrogate, start=start,
-            watch=watch, is_group=self._form()["norm"] == "group", **self._running(),
+            watch=watch, is_group=is_group, lattice=self.inference, **self._running(),
         )  # fmt: skip
 
 

@@ -118,33 +118,39 @@ def check(case, kind, loss, penalty, result):
     return Losses(case.problem, every, loss), l1, l2
 
 
+@pytest.mark.parametrize("lattice", ["auto", "patterns"])
 @pytest.mark.parametrize("kind", ["crf", "structboost", "exponential"])
 @settings(max_examples=7)
 @given(st.data())
-def test_smooth_surrogates_reach_their_certificate(kind, data):
-    """The optimum lies within the gap, for L1 and the elastic net."""
-    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+def test_smooth_surrogates_reach_their_certificate(kind, lattice, data):
+    """The optimum lies within the gap, for L1 and the elastic net, on both lattices."""
+    max_tags = 4 if lattice == "patterns" else 2
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=max_tags, max_sentences=3, merge_twins=False))
     loss = data.draw(st.sampled_from(LOSSES))
     norm = data.draw(st.sampled_from(["l1", "elastic", "l2"]))
     if case.weights is not None:
         case = case.rebuilt(weights=case.weights / case.weights.sum(), merge_twins=False)
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.05), norm)
-    result = solve(case.problem, penalty, surrogate=choose(case.problem, kind, loss), tol=1e-3, max_passes=3_000)
+    choice = choose(case.problem, kind, loss)
+    result = solve(case.problem, penalty, surrogate=choice, tol=1e-3, max_passes=3_000, lattice=lattice)
     truth, l1, l2 = check(case, kind, loss, penalty, result)
     optimum = smooth_minimum(truth, kind, l1, l2)
     assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
     assert result.status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("lattice", ["auto", "patterns"])
 @pytest.mark.parametrize("kind", ["m3n", "structsvm"])
 @settings(max_examples=7)
 @given(st.data())
-def test_maximum_surrogates_reach_their_certificate(kind, data):
-    """The optimum, by linear programming, lies within the gap of the surrogate itself."""
-    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+def test_maximum_surrogates_reach_their_certificate(kind, lattice, data):
+    """The optimum, by linear programming, lies within the gap of the surrogate itself, on both lattices."""
+    max_tags = 4 if lattice == "patterns" else 2
+    case = data.draw(cases(max_labels=3, max_length=4, max_tags=max_tags, max_sentences=3, merge_twins=False))
     loss = data.draw(st.sampled_from(LOSSES))
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.03), "l1")
-    result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, max_passes=4_000)
+    choice = choose_max(case.problem, kind, loss)
+    result = solve_max(case.problem, penalty, choice, tol=1e-2, max_passes=4_000, lattice=lattice)
     truth, l1, _ = check(case, kind, loss, penalty, result)
     optimum = linear_minimum(truth, kind, l1)
     assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7

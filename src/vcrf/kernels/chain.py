@@ -29,6 +29,7 @@ class Sentences(NamedTuple):
     """Where sentences are, their labels, and per sentence the loss of a wrong label and the weight.
 
     `allowed` (n_tokens, L) marks the labels that a token may have where some are not known, else it has no rows.
+    `bounds` (n_sentences,) says how far the costs of a loss automaton can differ; empty if there is none.
     """
 
     ptr: Ints
@@ -36,6 +37,7 @@ class Sentences(NamedTuple):
     costs: Floats
     weights: Floats
     allowed: UInts8
+    bounds: Floats = np.zeros(0)
 
 
 class Tables(NamedTuple):
@@ -227,15 +229,16 @@ def _shift_nodes(
 
 
 @kernel
-def _is_hard(span: Floats, table_span: float, first: int, last: int, order: int) -> bool:
+def _is_hard(span: Floats, table_span: float, first: int, last: int, order: int, bound: float) -> bool:
     """Whether a message of the sentence could span more than MAX_RANGE nats.
 
     Every state is reached from every state p-1 steps before, so two entries of a message differ by at most the
-    spans of the potentials of those steps. (NaN or infinite potentials are hard too.)
+    spans of the potentials of those steps, and those of two rows of a loss automaton by its bound more. (NaN or
+    infinite potentials are hard too.)
     """
     memory = max(order - 1, 1)
     for t in range(first, last):
-        total = 0.0
+        total = bound
         for u in range(max(first, t - memory + 1), t + 1):
             total += span[u] + table_span
         if not total < MAX_RANGE:
@@ -640,7 +643,8 @@ def _spans_and_flags(
         for t in range(a, z):
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
-        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, tables.order) else 0
+        bound = sentences.bounds[i] if len(sentences.bounds) > 0 else 0.0
+        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, tables.order, bound) else 0
 
 
 @kernel

@@ -20,7 +20,10 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 
 
 class Firing(NamedTuple):
-    """Where the features of a working set fire: fields of `ActiveSet`, and the table of plain patterns as a map."""
+    """Where the features of a working set fire: fields of `ActiveSet`, and the plain patterns as a map.
+
+    The pattern of length k and code c has the number table_offsets[k] + c; `table_numbers` are sorted.
+    """
 
     rows: UInts32
     row_ptr: Ints
@@ -28,7 +31,8 @@ class Firing(NamedTuple):
     row_features: UInts32
     row_values: Floats
     table_offsets: Ints
-    table_index: Ints
+    table_numbers: Ints
+    table_features: Ints
     order: int
     cor_ptr: Ints
     cor_size: UInts32
@@ -75,9 +79,9 @@ def _add_patterns(
             continue
         first = firing.table_offsets[k]
         for code, sign in ((ours, 1.0), (theirs, -1.0)):
-            index = firing.table_index[first + code]
-            if index >= 0:
-                n = _add(acc, mark, touched, n, index, sign)
+            index = np.searchsorted(firing.table_numbers, first + code)
+            if index < len(firing.table_numbers) and firing.table_numbers[index] == first + code:
+                n = _add(acc, mark, touched, n, firing.table_features[index], sign)
         for j in range(firing.cor_ptr[t], firing.cor_ptr[t + 1]):
             if firing.cor_size[j] == k and (firing.cor_code[j] == ours or firing.cor_code[j] == theirs):
                 value = firing.cor_values[j] if len(firing.cor_values) > 0 else 1.0

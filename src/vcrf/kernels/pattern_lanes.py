@@ -223,7 +223,7 @@ def _local_posteriors(
     lanes: int, lane: int, t: int, local: LocalArcs, graph: Graph, factor: Floats, taken: Floats, back: Floats, at: int,
     out: Floats,
 ) -> None:  # fmt: skip
-    """Multiply the patterns of token t alone into the mass that takes arcs; out[j] = their posteriors."""
+    """Multiply the patterns of token t alone into the mass that takes arcs; out[j] += their posteriors."""
     _scale_values(lanes, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, taken)
     for j in range(local.ptr[t], local.ptr[t + 1]):
         arc, total = local.arc[j], 0.0
@@ -231,7 +231,7 @@ def _local_posteriors(
             i = graph.by_rank[r]
             mass = max(taken[i * lanes + lane], 0.0) * factor[i]
             total += mass * back[(at + np.int64(graph.arc_state[i])) * lanes + lane]
-        out[j] = total
+        out[j] += total
 
 
 @kernel
@@ -253,8 +253,7 @@ def forward_lanes(
             for lane in range(w):
                 for b in range(n_labels):
                     new[b * w + lane] = weights[lane] / partition[lane]
-                for j in range(local.ptr[starts[lane]], local.ptr[starts[lane] + 1]):
-                    cor_residuals[j] = 0.0
+                cor_residuals[local.ptr[starts[lane]] : local.ptr[starts[lane] + lengths[lane]]] = 0.0
         else:
             _mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, alpha, taken)
             for lane in range(w):

@@ -8,6 +8,9 @@ of a pattern (z, b) that is longer than the automaton's contexts is
 
 because a run of labels that is no context has one state. Such runs are handed from token to token in lists; of those
 with a posterior below `least` the continuations are left out, which the caller allows for.
+
+With a loss automaton the posterior is Markov in (context, row of the automaton), and a run has a posterior for each
+row. Index (p, row) stands for context p where there is a loss: p * rows + row, with one row if there is none.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs, count_runs
+from vcrf.kernels.pattern_rows import backward_rows, make_group, make_moves
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,
@@ -28,90 +33,80 @@ from vcrf.kernels.patterns import (
     prepare_nodes,
     undo_local,
 )
+from vcrf.kernels.product import LossArrays
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
-class Trie(NamedTuple):
-    """Patterns kept, of lengths 0 .. k-1: those of length j are node_ptr[j] .. node_ptr[j+1]-1; node 0 is empty.
+class Rows(NamedTuple):
+    """Rows of the loss automaton of one sentence of n tokens.
 
-    Attributes
-    ----------
-    parent : the pattern without its oldest label
-    oldest : the oldest label
-    is_context : whether the automaton has it as a context
-    right_ptr, right_label, right_node : CSR, patterns with one label more at the end that are kept
-    node_of : (n_states,) the pattern of each context, -1 if it is not kept
+    lanes : (n + 1,) how many before each token and at the end, the row of those that have picked included
+    place : (n + 1,) how many before earlier tokens
+    first, successor : row (u, q) of `successor`, flat, is first[u] + q, and tells the next row by label; empty: no loss
+    shares : like `back`, how much of what takes a label in (context, row) picks its cost; empty if nothing does
     """
 
-    node_ptr: Ints
-    parent: Ints
-    oldest: Ints
-    is_context: Bools
-    right_ptr: Ints
-    right_label: UInts32
-    right_node: Ints
-    node_of: Ints
-
-
-class ColumnPairs(NamedTuple):
-    """Columns with kept patterns of length k - 1: pairs of a column and a pattern.
-
-    Attributes
-    ----------
-    token_ptr, token_column, token_value : CSR over tokens, columns that occur there
-    pair_ptr : pairs pair_ptr[c] .. pair_ptr[c+1]-1 belong to column c
-    pair_node : number of the pattern among those of its length
-    """
-
-    token_ptr: Ints
-    token_column: UInts32
-    token_value: Floats
-    pair_ptr: Ints
-    pair_node: Ints
-
-
-class LevelSums(NamedTuple):
-    """Sums over tokens by (pattern of length k - 1, label before it), flat: what a level adds up.
-
-    `expected`, `observed`, `squares` are over all tokens; `pair_expected`, `pair_observed` those of the pairs
-    (with absolute values), `pair_gradient` the pairs' expected less observed, with signs.
-    """
-
-    expected: Floats
-    observed: Floats
-    squares: Floats
-    pair_expected: Floats
-    pair_observed: Floats
-    pair_gradient: Floats
+    lanes: Ints
+    place: Ints
+    first: Ints
+    successor: UInts32
+    shares: Floats
 
 
 class Runs(NamedTuple):
-    """Patterns that are no contexts and end at a token: node, state, posterior; those of length j from node_ptr[j]."""
+    """Patterns that are no contexts and end at a token: node, state, posterior; those of length j from node_ptr[j].
+
+    The posterior in row q of run i is mass[i * stride + q].
+    """
 
     node: Ints
     state: UInts32
     mass: Floats
     n_listed: Ints
+    stride: int
+
+
+@kernel
+def add_moved(
+    z: float, rows: Rows, u: int, n_states: int, n_labels: int, state: int, lane: int, label: int, out: Floats, at: int
+) -> None:
+    """Add a posterior z in a row before token u, which goes on to context `state` by a label, to out[at + next row]."""
+    if len(rows.successor) == 0:
+        out[at] += z
+        return
+    picked = at + rows.lanes[u + 1] - 1
+    if len(rows.shares) > 0:
+        w = rows.lanes[u]
+        if lane == w - 1:
+            out[picked] += z
+            return
+        share = rows.shares[rows.place[u] * n_states + state * w + lane] * z
+        out[picked] += share
+        z -= share
+    out[at + np.int64(rows.successor[(rows.first[u] + lane) * n_labels + label])] += z
 
 
 @fast_kernel
 def conditional_rows(
-    n_labels: int, fail: Ints, arc_ptr: Ints, arc_label: UInts32, arc_state: UInts32, factor: Floats, back: Floats,
-    at: int, cond: Floats,
+    n_labels: int, w: int, fail: Ints, arc_ptr: Ints, arc_label: UInts32, arc_state: UInts32, factor: Floats,
+    back: Floats, cond: Floats,
 ) -> None:  # fmt: skip
-    """cond[p * L + b] = P(b | p) = factor(p, b) * back[at + target(p, b)], normalised."""
-    n = np.uint64(n_labels)
+    """cond[(p, row) * L + b] = P(b | p, row) = factor(p, b) * back[target(p, b), row], normalised; w rows."""
+    n, lanes = np.uint64(n_labels), np.uint64(w)
     for a in range(n):
-        for b in range(n):
-            pair = a * n + b
-            cond[pair] = factor[pair] * back[np.uint64(at) + np.uint64(arc_state[pair])]
+        for lane in range(lanes):
+            row = (a * lanes + lane) * n
+            for b in range(n):
+                cond[row + b] = factor[a * n + b] * back[np.uint64(arc_state[a * n + b]) * lanes + lane]
     for p in range(n_labels, len(fail)):
-        row, shorter = np.uint64(p) * n, np.uint64(fail[p]) * n
-        for b in range(n):
-            cond[row + b] = cond[shorter + b]
+        row, shorter = np.uint64(p) * n * lanes, np.uint64(fail[p]) * n * lanes
+        for x in range(n * lanes):
+            cond[row + x] = cond[shorter + x]
         for arc in range(arc_ptr[p], arc_ptr[p + 1]):
-            cond[row + np.uint64(arc_label[arc])] = factor[arc] * back[np.uint64(at) + np.uint64(arc_state[arc])]
-    for p in range(len(fail)):
+            to = np.uint64(arc_state[arc]) * lanes
+            for lane in range(lanes):
+                cond[row + lane * n + np.uint64(arc_label[arc])] = factor[arc] * back[to + lane]
+    for p in range(len(fail) * w):
         row = np.uint64(p) * n
         total = 0.0
         for b in range(n):
@@ -123,38 +118,47 @@ def conditional_rows(
 
 @fast_kernel
 def joint_rows(
-    n_labels: int, fail: Ints, arc_state: UInts32, table: UInts32, cond: Floats, state: Floats, state_next: Floats,
-    joint: Floats,
+    n_labels: int, rows: Rows, u: int, fail: Ints, arc_state: UInts32, table: UInts32, cond: Floats, state: Floats,
+    state_next: Floats, joint: Floats,
 ) -> None:  # fmt: skip
-    """joint[p * L + b] = P(the labels before end in p, then b), and the distribution of the next state."""
-    n = np.uint64(n_labels)
-    state_next[:] = 0.0
+    """joint[(p, row) * L + b] = P(the labels before end in p, in the row, then b), and the next distribution."""
+    n, w, w_next = np.uint64(n_labels), rows.lanes[u], rows.lanes[u + 1]
+    state_next[: len(fail) * w_next] = 0.0
     for p in range(len(fail)):
-        row = np.uint64(p) * n
-        mass = state[p]
-        for b in range(n):
-            joint[row + b] = mass * cond[row + b]
-        if mass > 0.0:
+        for lane in range(w):
+            row, mass = np.uint64(p * w + lane) * n, state[p * w + lane]
             for b in range(n):
-                state_next[arc_state[table[p, b]]] += joint[row + b]
+                joint[row + b] = mass * cond[row + b]
+            if mass > 0.0 and len(rows.successor) == 0:
+                for b in range(n):
+                    state_next[arc_state[table[p, b]]] += joint[row + b]
+            elif mass > 0.0:
+                for b in range(n_labels):
+                    to = int(arc_state[table[p, b]])
+                    add_moved(
+                        joint[row + np.uint64(b)], rows, u, len(fail), n_labels, to, lane, b, state_next, to * w_next
+                    )
     for p in range(len(fail) - 1, n_labels - 1, -1):
-        row, shorter = np.uint64(p) * n, np.uint64(fail[p]) * n
-        for b in range(n):
-            joint[shorter + b] += joint[row + b]
+        row, shorter = np.uint64(p * w) * n, np.uint64(fail[p] * w) * n
+        for x in range(n * np.uint64(w)):
+            joint[shorter + x] += joint[row + x]
 
 
 @kernel
 def add_row(
-    n_labels: int, right_ptr: Ints, right_label: UInts32, right_node: Ints, parent: int, first: int, oldest: int,
-    mass: float, row: Floats, at: int, weight: float, sums: Floats, squares: Floats, here: Floats, touched: Ints,
-    n_touched: int,
+    n_labels: int, w: int, right_ptr: Ints, right_label: UInts32, right_node: Ints, parent: int, first: int,
+    oldest: int, mass: Floats, mass_first: int, row: Floats, state: int, weight: float, sums: Floats, squares: Floats,
+    here: Floats, touched: Ints, n_touched: int,
 ) -> int:  # fmt: skip
-    """Add the patterns (oldest, parent, b), whose posteriors are mass * row[at + b], to the sums.
+    """Add the patterns (oldest, parent, b), whose posteriors are the sums over rows of mass * row[b], to the sums.
 
     `here`, if not empty, keeps the token's own posteriors, and `touched` the places of those that are not zero.
     """
     for i in range(right_ptr[parent], right_ptr[parent + 1]):
-        z = mass * row[at + right_label[i]]
+        at = state * w * n_labels + right_label[i]
+        z = mass[mass_first] * row[at]
+        for lane in range(1, w):
+            z += mass[mass_first + lane] * row[at + lane * n_labels]
         slot = (right_node[i] - first) * n_labels + oldest
         sums[slot] += weight * z
         if len(squares) > 0:
@@ -168,159 +172,135 @@ def add_row(
 
 @kernel
 def extend_run(
-    right_ptr: Ints, right_label: UInts32, right_node: Ints, is_context: Bools, node: int, state: int,
-    mass: float, row: Floats, at: int, least: float, table: UInts32, arc_state: UInts32, n: int, first: int,
-    out_node: Ints, out_state: UInts32, out_mass: Floats,
+    n_labels: int, n_states: int, rows: Rows, u: int, right_ptr: Ints, right_label: UInts32, right_node: Ints,
+    is_context: Bools, node: int, state: int, mass: Floats, mass_first: int, row: Floats, least: float, table: UInts32,
+    arc_state: UInts32, n: int, first: int, out: Runs,
 ) -> int:  # fmt: skip
     """List the continuations of a pattern that are no contexts, from place first + n on; returns the new n."""
+    w = rows.lanes[u]
     for i in range(right_ptr[node], right_ptr[node + 1]):
-        z = mass * row[at + right_label[i]]
-        to = right_node[i]
-        if z >= least and z > 0.0 and not is_context[to]:
-            out_node[first + n] = to
-            out_state[first + n] = arc_state[table[state, right_label[i]]]
-            out_mass[first + n] = z
+        if is_context[right_node[i]]:
+            continue
+        at = state * w * n_labels + right_label[i]
+        z = mass[mass_first] * row[at]
+        for lane in range(1, w):
+            z += mass[mass_first + lane] * row[at + lane * n_labels]
+        if z >= least and z > 0.0:
+            to, place = int(arc_state[table[state, right_label[i]]]), (first + n) * out.stride
+            out.node[first + n] = right_node[i]
+            out.state[first + n] = to
+            if len(rows.successor) == 0:
+                out.mass[place] = z
+                n += 1
+                continue
+            out.mass[place : place + rows.lanes[u + 1]] = 0.0
+            for lane in range(w):
+                add_moved(
+                    mass[mass_first + lane] * row[at + lane * n_labels], rows, u, n_states, n_labels, to, lane,
+                    int(right_label[i]), out.mass, place,
+                )  # fmt: skip
             n += 1
     return n
 
 
 @kernel
 def level_token(
-    k: int, n_labels: int, table: UInts32, arc_state: UInts32, trie: Trie, by_size: Ints,
-    size_ptr: Ints, cond: Floats, joint: Floats, old: Runs, new: Runs, least: float, weight: float, is_deep: bool,
+    k: int, n_labels: int, rows: Rows, u: int, table: UInts32, arc_state: UInts32, trie: Trie, by_size: Ints,
+    size_ptr: Ints, cond: Floats, joint: Floats, ones: Floats, old: Runs, new: Runs, least: float, weight: float,
     sums: Floats, squares: Floats, here: Floats, touched: Ints,
 ) -> int:  # fmt: skip
-    """Patterns of length k that end at a token, from the rows of its contexts and the runs before it; lists new runs.
+    """Patterns of length k that end at token u, from the rows of its contexts and the runs before it; lists new runs.
 
     `by_size` are the contexts with a kept pattern, by size. Returns the number of `touched` places.
     """
     node_ptr, parent, oldest, is_context, right_ptr, right_label, right_node, node_of = trie
-    first = node_ptr[k - 1]
+    first, w, n_states = node_ptr[k - 1], rows.lanes[u], len(table)
     n_touched = 0
-    if is_deep:
+    if u >= k - 1:
         for i in range(size_ptr[k - 1], size_ptr[k]):
             g = node_of[by_size[i]]
             n_touched = add_row(
-                n_labels, right_ptr, right_label, right_node, parent[g], first, oldest[g], 1.0, joint,
-                by_size[i] * n_labels, weight, sums, squares, here, touched, n_touched,
+                n_labels, w, right_ptr, right_label, right_node, parent[g], first, oldest[g], ones, 0, joint,
+                by_size[i], weight, sums, squares, here, touched, n_touched,
             )  # fmt: skip
         for i in range(node_ptr[k - 1], node_ptr[k - 1] + old.n_listed[k - 1]):
             g = old.node[i]
             n_touched = add_row(
-                n_labels, right_ptr, right_label, right_node, parent[g], first, oldest[g], old.mass[i], cond,
-                int(old.state[i]) * n_labels, weight, sums, squares, here, touched, n_touched,
+                n_labels, w, right_ptr, right_label, right_node, parent[g], first, oldest[g], old.mass,
+                i * old.stride, cond, int(old.state[i]), weight, sums, squares, here, touched, n_touched,
             )  # fmt: skip
     for j in range(2, k):
         n, at = 0, node_ptr[j]
         for i in range(size_ptr[j - 1], size_ptr[j]):
             p = by_size[i]
             n = extend_run(
-                right_ptr, right_label, right_node, is_context, node_of[p], p, 1.0, joint, p * n_labels,
-                least, table, arc_state, n, at, new.node, new.state, new.mass,
+                n_labels, n_states, rows, u, right_ptr, right_label, right_node, is_context, node_of[p], p, ones, 0,
+                joint, least, table, arc_state, n, at, new,
             )  # fmt: skip
         for i in range(node_ptr[j - 1], node_ptr[j - 1] + old.n_listed[j - 1]):
-            p = int(old.state[i])
             n = extend_run(
-                right_ptr, right_label, right_node, is_context, old.node[i], p, old.mass[i], cond,
-                p * n_labels, least, table, arc_state, n, at, new.node, new.state, new.mass,
+                n_labels, n_states, rows, u, right_ptr, right_label, right_node, is_context, old.node[i],
+                int(old.state[i]), old.mass, i * old.stride, cond, least, table, arc_state, n, at, new,
             )  # fmt: skip
         new.n_listed[j] = n
     return n_touched
 
 
 @kernel
-def add_pairs(
-    t: int, n_labels: int, pairs: ColumnPairs, weight: float, here: Floats, sign: float, sums: Floats, gradient: Floats
-) -> None:
-    """Add a token's posteriors to the pairs of its columns: |value| times to the sums, sign * value to the gradient."""
-    for i in range(pairs.token_ptr[t], pairs.token_ptr[t + 1]):
-        c, value = pairs.token_column[i], pairs.token_value[i] * weight
-        for pair in range(pairs.pair_ptr[c], pairs.pair_ptr[c + np.uint32(1)]):
-            source, to = pairs.pair_node[pair] * n_labels, pair * n_labels
-            for a in range(n_labels):
-                z = value * here[source + a]
-                sums[to + a] += abs(z)
-                gradient[to + a] += sign * z
+def first_state(rows: Rows, n_labels: int, n_states: int, init: float, first: Floats, state: Floats) -> None:
+    """Distribution of the states after the first token, from the posterior mass first[b * rows + row], any scale.
 
-
-@kernel
-def observe_sentence(
-    k: int, start: int, stop: int, n_labels: int, y: UInts32, weight: float, trie: Trie, pairs: ColumnPairs,
-    sums: LevelSums,
-) -> None:  # fmt: skip
-    """Count the true patterns of length k of a sentence."""
-    first = trie.node_ptr[k - 1]
-    for t in range(start + k - 1, stop):
-        node = 0
-        for u in range(t - k + 2, t + 1):
-            node = _right(node, y[u], trie.right_ptr, trie.right_label, trie.right_node)
-            if node < 0:
-                break
-        if node < 0:
-            continue
-        before = np.int64(y[t - k + 1])
-        sums.observed[(node - first) * n_labels + before] += weight
-        for i in range(pairs.token_ptr[t], pairs.token_ptr[t + 1]):
-            c, value = pairs.token_column[i], pairs.token_value[i] * weight
-            for pair in range(pairs.pair_ptr[c], pairs.pair_ptr[c + np.uint32(1)]):
-                if pairs.pair_node[pair] == node - first:
-                    sums.pair_observed[pair * n_labels + before] += abs(value)
-                    sums.pair_gradient[pair * n_labels + before] -= value
-
-
-@kernel
-def _right(node: int, label: int, right_ptr: Ints, right_label: UInts32, right_node: Ints) -> int:
-    """The kept pattern with one label more at the end, or -1."""
-    for i in range(right_ptr[node], right_ptr[node + 1]):
-        if right_label[i] == label:
-            return int(right_node[i])
-    return -1
+    `init` is the factor of picking before the first token.
+    """
+    w, w_next = rows.lanes[0], rows.lanes[1]
+    state[: n_states * w_next] = 0.0
+    total = 0.0
+    for lane in range(w):
+        z = init if lane > 0 else 1.0
+        for b in range(n_labels):
+            total += z * first[b * w + lane]
+            add_moved(z * first[b * w + lane], rows, 0, n_states, n_labels, b, lane, b, state, b * w_next)
+    state[: n_states * w_next] /= total
 
 
 @kernel
 def level_sentence(
-    k: int, start: int, stop: int, n_labels: int, graph: Graph, fail: Ints, original: Floats, factor: Floats,
-    local: LocalArcs, trie: Trie, by_size: Ints, size_ptr: Ints, back: Floats, given: Floats, weight: float,
+    k: int, start: int, n_labels: int, graph: Graph, fail: Ints, original: Floats, factor: Floats, local: LocalArcs,
+    rows: Rows, init: float, trie: Trie, by_size: Ints, size_ptr: Ints, back: Floats, given: Floats, weight: float,
     least: float, pairs: ColumnPairs, sums: Floats, squares: Floats, pair_sums: Floats, pair_gradient: Floats,
     sign: float, here: Floats, touched: Ints, runs: Runs, runs_next: Runs,
 ) -> None:  # fmt: skip
     """Add the posteriors of patterns of length k of one sentence to the sums.
 
-    `back` is that of `backward_sentence`, or `given` (n_positions, n_states, L), if not empty, has the conditionals.
+    `back` is that of `backward_sentence` or `backward_rows`, or `given`, if not empty, has the conditionals of all
+    (context, row) of all tokens, flat.
     """
-    n_states = len(fail)
-    cond, joint = np.empty(n_states * n_labels), np.empty(n_states * n_labels)
-    state, state_next = np.zeros(n_states), np.zeros(n_states)
-    flat = given.reshape(-1)
+    n_states, most = len(fail), rows.lanes.max()
+    cond, joint = np.empty(n_states * most * n_labels), np.empty(n_states * most * n_labels)
+    state, state_next, ones = np.zeros(n_states * most), np.zeros(n_states * most), np.ones(most)
     ptr, arcs = local.ptr, local.arc
     old, new = runs, runs_next
     old.n_listed[:] = 0
     new.n_listed[:] = 0
-    for u in range(stop - start):
-        t = start + u
-        if u == 0:
-            total = 0.0
-            for b in range(n_labels):
-                state[b] = flat[b] if len(flat) > 0 else back[b]
-                total += state[b]
-            for b in range(n_labels):
-                state[b] /= total
-            continue
-        if len(flat) > 0:
-            cond[:] = flat[u * n_states * n_labels : (u + 1) * n_states * n_labels]
+    first_state(rows, n_labels, n_states, init, given if len(given) > 0 else back, state)
+    for u in range(1, len(rows.lanes) - 1):
+        t, begin, stop = start + u, rows.place[u] * n_states, rows.place[u + 1] * n_states
+        if len(given) > 0:
+            cond[: (stop - begin) * n_labels] = given[begin * n_labels : stop * n_labels]
         else:
             if ptr[t + 1] > ptr[t]:
                 apply_local(arcs, local.factor, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, factor)
             conditional_rows(
-                n_labels, fail, graph.arc_ptr, graph.arc_label, graph.arc_state, factor, back, u * n_states, cond
-            )
+                n_labels, rows.lanes[u], fail, graph.arc_ptr, graph.arc_label, graph.arc_state, factor,
+                back[begin:stop], cond,
+            )  # fmt: skip
             if ptr[t + 1] > ptr[t]:
                 undo_local(arcs, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, original, factor)
-        joint_rows(n_labels, fail, graph.arc_state, graph.table, cond, state, state_next, joint)
+        joint_rows(n_labels, rows, u, fail, graph.arc_state, graph.table, cond, state, state_next, joint)
         has_pairs = pairs.token_ptr[t + 1] > pairs.token_ptr[t]
         n_touched = level_token(
-            k, n_labels, graph.table, graph.arc_state, trie, by_size, size_ptr, cond, joint, old, new,
-            least, weight, u >= k - 1, sums, squares, here if has_pairs else here[:0], touched,
+            k, n_labels, rows, u, graph.table, graph.arc_state, trie, by_size, size_ptr, cond, joint, ones, old, new,
+            least, weight, sums, squares, here if has_pairs else here[:0], touched,
         )  # fmt: skip
         if has_pairs:
             if n_touched > 0:
@@ -332,77 +312,89 @@ def level_sentence(
 
 
 @kernel
-def column_pairs(
-    ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, marginals: Floats, truth: Floats,
-    floors: Floats, has_signs: bool, found_column: Ints, found_label: Ints,
-) -> int:  # fmt: skip
-    """Pairs of a column (by place in `columns`) and a label whose counts exceed the column's floor; how many.
+def _plain_rows(length: int) -> Rows:
+    """One row a token."""
+    return Rows(
+        np.ones(length + 1, np.int64), np.arange(length + 1), np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0)
+    )
 
-    `marginals`, `truth` : (n_tokens, L), times the weights. Expected and true counts bound their difference by the
-    larger one, or by their sum if values have both signs. Writes as many as fit.
-    """
-    n_labels = marginals.shape[1]
-    expected, observed = np.empty(n_labels), np.empty(n_labels)
-    n = 0
-    for i in range(len(columns)):
-        expected[:] = 0.0
-        observed[:] = 0.0
-        for j in range(ptr[columns[i]], ptr[columns[i] + np.uint32(1)]):
-            value = abs(values[j]) if len(values) > 0 else 1.0
-            for b in range(n_labels):
-                expected[b] += value * marginals[positions[j], b]
-                observed[b] += value * truth[positions[j], b]
-        for b in range(n_labels):
-            size = expected[b] + observed[b] if has_signs else max(expected[b], observed[b])
-            if size > floors[i]:
-                if n < len(found_column):
-                    found_column[n], found_label[n] = i, b
-                n += 1
-    return n
+
+@kernel
+def _loss_rows(
+    i: int, sentences: Sentences, loss: LossArrays, t0: int, n_labels: int, graph: Graph, factor: Floats,
+    local: LocalArcs, node: Floats, picks: bool,
+) -> tuple[Rows, Floats]:  # fmt: skip
+    """Rows of a sentence, and `back` with them."""
+    numbers = np.full(1, i)
+    group = make_group(loss, numbers, sentences.ptr, t0, n_labels, picks)
+    lanes, n_states = group.lanes[:, 1].copy(), len(graph.size)
+    longest, w = len(lanes) - 1, lanes.max()
+    back = np.empty(group.place[longest] * n_states)
+    shares = np.empty(len(back) if picks else 0)
+    backward_rows(
+        loss, group, n_labels, graph, factor, local, node, picks, make_moves(n_labels, w), back, shares,
+        np.empty(longest), np.empty(len(factor) * w), np.empty(n_states * w),
+    )  # fmt: skip
+    start = group.start[0]
+    return Rows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), back
 
 
 @kernel
 def level_block(
-    sentences: Sentences, first: int, last: int, n_labels: int, k: int, rows: UInts32, scores: Floats,
-    graph: Graph, fail: Ints, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool, is_open: Bools,
-    trie: Trie, by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
+    sentences: Sentences, loss: LossArrays, picks: bool, first: int, last: int, n_labels: int, k: int, rows: UInts32,
+    scores: Floats, graph: Graph, fail: Ints, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool,
+    is_open: Bools, trie: Trie, by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput,
+    sums: LevelSums,
 ) -> None:  # fmt: skip
     """Add the patterns of length k of sentences first .. last-1, hard ones left out, to the sums.
 
     Clamped, the posteriors over the allowed labels of open sentences are added to what is observed; else all
-    posteriors to what is expected, and the true labels of the other sentences to what is observed.
+    posteriors to what is expected, and the true labels of the other sentences to what is observed. `loss` is empty
+    where there is none but the costs of labels.
     """
     t0 = sentences.ptr[first]
     node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, clamp, out)
     n_states, longest = len(graph.size), longest_of(sentences.ptr, first, last)
     original = arc_scores.factor
-    back, scale, factor = np.empty(longest * n_states), np.empty(longest), original.copy()
+    space, scale, factor = np.empty(longest * n_states), np.empty(longest), original.copy()
     values, beta = np.empty(len(factor)), np.empty(n_states)
-    here, touched, old, new = level_scratch(k, n_labels, trie, len(pairs.pair_node) > 0)
-    given = np.empty((0, 0, 0))
+    most = loss.width.max() + 2 if len(loss.width) > 0 else 1
+    if len(loss.width) > 0:
+        most = max(most, (loss.final_ptr[1:] - loss.final_ptr[:-1]).max() + 2)
+    here, touched, old, new = level_scratch(k, n_labels, trie, len(pairs.pair_node) > 0, most)
     for i in range(first, last):
         start, stop, weight = sentences.ptr[i], sentences.ptr[i + 1], sentences.weights[i]
         if stop - start < k or (clamp and not is_open[i]):
             continue
         if not clamp and not is_open[i]:
-            observe_sentence(k, start, stop, n_labels, sentences.y, weight, trie, pairs, sums)
-        if out.hard[i] == 1:
+            count_runs(
+                k, start, stop, n_labels, sentences.y, start, weight, trie, pairs, sums.observed, sums.pair_observed,
+                sums.pair_gradient, -1.0,
+            )  # fmt: skip
+        if out.hard[i] == 1 or weight == 0.0:
             continue
-        at = (start - t0) * n_labels
-        backward_sentence(start, stop, n_labels, graph, original, factor, local, node, at, back, scale, values, beta)
+        if len(loss.width) > 0:
+            own, back = _loss_rows(i, sentences, loss, t0, n_labels, graph, original, local, node, picks)
+            init = loss.init[i]
+        else:
+            own, back, init = _plain_rows(stop - start), space, 1.0
+            backward_sentence(
+                start, stop, n_labels, graph, original, factor, local, node, (start - t0) * n_labels, back, scale,
+                values, beta,
+            )  # fmt: skip
         level_sentence(
-            k, start, stop, n_labels, graph, fail, original, factor, local, trie, by_size, size_ptr, back, given,
-            weight, least, pairs, sums.observed if clamp else sums.expected,
+            k, start, n_labels, graph, fail, original, factor, local, own, init, trie, by_size, size_ptr, back,
+            np.zeros(0), weight, least, pairs, sums.observed if clamp else sums.expected,
             sums.squares[:0] if clamp else sums.squares, sums.pair_observed if clamp else sums.pair_expected,
             sums.pair_gradient, -1.0 if clamp else 1.0, here, touched, old, new,
         )  # fmt: skip
 
 
 @kernel
-def level_scratch(k: int, n_labels: int, trie: Trie, has_pairs: bool) -> tuple[Floats, Ints, Runs, Runs]:
-    """Arrays that `level_sentence` works on."""
+def level_scratch(k: int, n_labels: int, trie: Trie, has_pairs: bool, most: int) -> tuple[Floats, Ints, Runs, Runs]:
+    """Arrays that `level_sentence` works on, for up to so many rows."""
     n_slots = (trie.node_ptr[k] - trie.node_ptr[k - 1]) * n_labels if has_pairs else 0
     n = len(trie.parent)
-    old = Runs(np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.zeros(k + 1, np.int64))
-    new = Runs(np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n), np.zeros(k + 1, np.int64))
+    old = Runs(np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n * most), np.zeros(k + 1, np.int64), most)
+    new = Runs(np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n * most), np.zeros(k + 1, np.int64), most)
     return np.zeros(n_slots), np.empty(n_slots, np.int64), old, new

@@ -418,10 +418,9 @@ def product_pass(
         a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
         out.values[i] = -_shift_nodes(node, n_labels, sentences.y, t0, a, z, 0.0, sentences.allowed, False, span, shift)
         for t in range(a, z):
-            span[t] += loss.bound[i]
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
-        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, order) else 0
+        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, order, loss.bound[i]) else 0
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     table, forward, backward = tables.exp.copy(), tables.forward.copy(), tables.backward.copy()

@@ -32,6 +32,7 @@ from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.crf import Scan
 from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
+from vcrf.surrogates.pattern_max import make_max_surrogate
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -63,16 +64,18 @@ def solve_max(
     callback: Callback | None = None,
     watch: Watch | None = None,
     is_group: bool = False,
+    lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a maximum surrogate to a certified relative gap; parameters as in `working_set.solve`.
 
-    With `is_group` the penalty is the group norm, `penalty.l1` its strengths.
+    With `is_group` the penalty is the group norm, `penalty.l1` its strengths, and the lattice is dense.
     A pass finds the best label sequence of every sentence. The gap is that of the surrogate itself.
     """
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
 
     kind = GroupCuttingPlanes if is_group else CuttingPlanes
-    return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
+    lattice = "dense" if is_group else lattice
+    return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 
 
 @dataclass
@@ -139,13 +142,14 @@ class CuttingPlanes:
         threads: int,
         callback: Callback | None,
         watch: Watch | None,
+        lattice: str,
     ) -> None:
-        self.problem, self.tol, self.max_passes = problem, tol, max_passes
+        self.problem, self.tol, self.max_passes, self.lattice = problem, tol, max_passes, lattice
         self.callback, self.watch = callback, watch
         self.penalty = penalty.bind(problem)
         self.family_penalty, self.choice, self.threads = penalty, choice, threads
         keep = self._set_limits(MaxSurrogate.mass(problem, choice))
-        self.surrogate = MaxSurrogate(problem, keep, choice, threads)
+        self.surrogate = make_max_surrogate(problem, keep, choice, threads, lattice)
         self.surrogate.check_memory(self.limits)
         self.cuts = _Cuts()
         self.known: set[tuple[int, bytes]] = set()
@@ -240,11 +244,11 @@ class CuttingPlanes:
     def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
         from vcrf.solvers.working_set import solve
 
-        return solve(self.problem, penalty, surrogate=choice, **options)
+        return solve(self.problem, penalty, surrogate=choice, lattice=self.lattice, **options)
 
     def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
-        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads, "dense")
+        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads, self.lattice)
         surrogate.value_and_gradient(surrogate.compile(start.features), start.weights)
         surrogate.workers.close()
         self.surrogate.n_passes += 1
@@ -276,7 +280,7 @@ class CuttingPlanes:
         if self.choice.kind != "m3n":
             return
         smooth = self.choice.smooth.scaled(1.0 / temperature).build(
-            self.problem, self.surrogate.keep, self.threads, "dense"
+            self.problem, self.surrogate.keep, self.threads, self.lattice
         )
         active = smooth.compile(result.features)
         # Mean losses come with a scan; this one looks at no candidate.
@@ -508,9 +512,10 @@ def _firing(problem: Problem, active: ActiveSet) -> Firing:
     order = max(active.order, 1)
     sizes = np.array([problem.n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
-    table = np.full(int(offsets[-1]), -1, np.int64)
-    table[offsets[active.table_sizes] + active.table_codes] = active.table_features
+    numbers = offsets[active.table_sizes] + active.table_codes.astype(np.int64)
+    by_number = np.argsort(numbers)
     return Firing(
-        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets, table, order,
-        active.cor_ptr, active.cor_size, active.cor_code, active.cor_feature, active.cor_values,
+        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets,
+        numbers[by_number], active.table_features[by_number], order, active.cor_ptr, active.cor_size,
+        active.cor_code, active.cor_feature, active.cor_values,
     )  # fmt: skip

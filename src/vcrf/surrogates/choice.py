@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,13 @@ from vcrf.losses import HammingLoss, Loss
 from vcrf.problem import Problem
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss
 from vcrf.surrogates.crf import CrfSurrogate
-from vcrf.surrogates.patterns import check_dense, make_surrogate
+from vcrf.surrogates.pattern_product import (
+    PatternExponential,
+    PatternExponentialProduct,
+    PatternProductSurrogate,
+    PatternStructBoost,
+)
+from vcrf.surrogates.patterns import PatternSurrogate, is_dense
 from vcrf.surrogates.product import (
     ExponentialProductSurrogate,
     ExponentialSurrogate,
@@ -49,30 +56,27 @@ class SmoothChoice:
         return replace(self, loss=loss, costs=factor * self.costs)
 
     def build(self, problem: Problem, keep: Bools, threads: int, lattice: str = "auto") -> CrfSurrogate:
-        """The surrogate, on the lattice asked for (see `make_surrogate`); all but crf without automata are dense."""
+        """The surrogate, on the lattice asked for: see `is_dense`."""
+        dense, patterns = _CLASSES[self.kind, self.loss is None]
+        given = self.costs if self.loss is None else self.loss
         surrogate: CrfSurrogate
-        if self.loss is None and self.kind == "crf":
-            surrogate = make_surrogate(problem, keep, self.costs, threads, lattice)
-            surrogate.has_hessian = surrogate.has_hessian and self.has_hessian
-            return surrogate
-        check_dense(problem.n_labels, problem.order)
-        if lattice == "patterns":
-            raise InputError(
-                "inference='patterns' serves the crf surrogate, without a loss or with the Hamming loss. Use "
-                "inference='auto'."
-            )
-        if self.loss is None:
-            surrogate = ExponentialSurrogate(problem, keep, self.costs, threads)
+        if is_dense(problem, lattice):
+            surrogate = dense(problem, keep, given, threads)
         else:
-            product = {
-                "crf": ProductSurrogate,
-                "structboost": StructBoostSurrogate,
-                "exponential": ExponentialProductSurrogate,
-            }[self.kind]
-            surrogate = product(problem, keep, self.loss, threads)
+            surrogate = patterns(problem, keep, given, threads, is_forced=lattice == "patterns")
         surrogate.column_mass = self.column_mass(problem)
         surrogate.has_hessian = surrogate.has_hessian and self.has_hessian
         return surrogate
+
+
+# By surrogate, and whether the loss is Hamming or none: on the dense lattice, and on the automaton.
+_CLASSES: dict[tuple[str, bool], tuple[Callable[..., CrfSurrogate], Callable[..., CrfSurrogate]]] = {
+    ("crf", True): (CrfSurrogate, PatternSurrogate),
+    ("crf", False): (ProductSurrogate, PatternProductSurrogate),
+    ("exponential", True): (ExponentialSurrogate, PatternExponential),
+    ("exponential", False): (ExponentialProductSurrogate, PatternExponentialProduct),
+    ("structboost", False): (StructBoostSurrogate, PatternStructBoost),
+}
 
 
 def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:

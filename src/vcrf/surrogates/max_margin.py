@@ -124,7 +124,7 @@ class MaxSurrogate(CrfSurrogate):
         """Refuse, before any work, a problem whose scan would not fit."""
         longest = max((k for k, found in self._scanned(limits).items() if len(found)), default=1)
         if longest > 1:
-            check_arcs(self.problem, self.problem.n_labels**longest, "Lower `tags`, or use the surrogate crf.")
+            check_arcs(self.problem, self.problem.n_labels**longest)
 
     def scan_mixture(self, mixture: Mixture, limits: dict[int, Floats]) -> Scan:
         """All candidates whose |g| exceeds their limit, g = sum of shares * (Psi(sequence) - Psi(truth))."""

@@ -19,7 +19,8 @@ from vcrf.surrogates.workers import cut
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.pattern_scan import ColumnPairs, LevelSums, Trie
+    from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
+    from vcrf.surrogates.max_margin import Mixture
     from vcrf.surrogates.patterns import PatternSurrogate
 
 # Share of a limit that the runs left out may add up to.
@@ -43,7 +44,7 @@ class LevelScan:
         values = self.problem.columns.values
         self.most = max(1.0, float(np.abs(values).max(initial=0.0)))
         self.has_signs = bool(np.any(values < 0.0))
-        self.mass = self.problem.column_mass
+        self.mass = surrogate.column_mass
         self.is_open = self.problem.partial_sentences
         self.floors = self._floors()
         self.least = self._least()
@@ -118,7 +119,7 @@ class LevelScan:
 
     def _first_pairs(self) -> _Pairs:
         """Columns, the bias apart, with the labels whose counts exceed what longer patterns would need."""
-        from vcrf.kernels import pattern_scan
+        from vcrf.kernels import pattern_counts
 
         problem, floor = self.problem, self.floors[min(2, self.order)]
         can = np.isfinite(floor)
@@ -126,13 +127,13 @@ class LevelScan:
             can[problem.bias_column] = False
         columns = np.flatnonzero(can).astype(np.uint32)
         marginals = self.surrogate._spread[0].copy()
-        marginals[np.arange(problem.n_tokens), problem.y] += problem.token_weights
+        marginals[np.arange(problem.n_tokens), problem.y] += self.surrogate.token_weights
         truth = marginals - self.surrogate._residuals
         room = 4 * len(columns) + 16
         table = problem.columns
         while True:
             column, label = np.empty(room, np.int64), np.empty(room, np.int64)
-            n = pattern_scan.column_pairs(
+            n = pattern_counts.column_pairs(
                 table.ptr, table.positions, table.values, columns, marginals, truth, floor[columns], self.has_signs,
                 column, label,
             )  # fmt: skip
@@ -144,7 +145,7 @@ class LevelScan:
 
     def _trie(self, codes: list[Ints]) -> Trie:
         """The kept patterns of lengths 0, 1, ... by their sorted codes."""
-        from vcrf.kernels.pattern_scan import Trie
+        from vcrf.kernels.pattern_counts import Trie
 
         n_labels, automaton = self.n_labels, self.plan.automaton
         node_ptr = np.cumsum([0, *map(len, codes), 0], dtype=np.int64)
@@ -186,6 +187,7 @@ class LevelScan:
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
         from vcrf.kernels import pattern_scan
         from vcrf.kernels.chain import PassOutput
+        from vcrf.kernels.pattern_counts import LevelSums
 
         s, problem, plan = self.surrogate, self.problem, self.plan
         bounds = cut(problem.sent_ptr, min(_BLOCKS, s._n_blocks))
@@ -193,6 +195,7 @@ class LevelScan:
         by_size = contexts[np.argsort(plan.automaton.size[contexts], kind="stable")]
         size_ptr = np.searchsorted(plan.automaton.size[by_size], np.arange(self.order + 2))
         column_pairs, sentences = self._column_pairs(pairs), s._sentences()
+        loss, picks = s._loss_rows()
         n_slots = int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         n_pairs = len(pairs.column) * self.n_labels
         all_sums = {a: self._empty_sums(n_slots, n_pairs) for a in bounds[:-1]}
@@ -200,7 +203,7 @@ class LevelScan:
 
         def block(clamp: bool, output: PassOutput, first: int, last: int) -> None:
             pattern_scan.level_block(
-                sentences, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
+                sentences, loss, picks, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
                 plan.automaton.fail, s._arcs, s._corrections, s._local, clamp, self.is_open, trie, by_size, size_ptr,
                 self.least, column_pairs, output, all_sums[first],
             )  # fmt: skip
@@ -211,10 +214,10 @@ class LevelScan:
             for i in np.flatnonzero(output.hard):
                 if not clamp or self.is_open[i]:
                     self._add_hard(k, int(i), clamp, trie, by_size, size_ptr, column_pairs, all_sums[bounds[0]])
-        return pattern_scan.LevelSums(*(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True)))
+        return LevelSums(*(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True)))
 
     def _empty_sums(self, n_slots: int, n_pairs: int) -> LevelSums:
-        from vcrf.kernels.pattern_scan import LevelSums
+        from vcrf.kernels.pattern_counts import LevelSums
 
         slots, by_pair = [np.zeros(n_slots) for _ in range(3)], [np.zeros(n_pairs) for _ in range(3)]
         return LevelSums(*slots, *by_pair)
@@ -234,13 +237,15 @@ class LevelScan:
 
         s, plan = self.surrogate, self.plan
         start, stop = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
-        if stop - start < k:
+        if stop - start < k or s.weights[i] == 0.0:
             return
-        given = s._hard_lattice(self.active, plan, i, clamp)._conditionals
-        here, touched, old, new = pattern_scan.level_scratch(k, self.n_labels, trie, len(pairs.pair_node) > 0)
+        given, rows = s._hard_rows(self.active, plan, i, clamp)
+        here, touched, old, new = pattern_scan.level_scratch(
+            k, self.n_labels, trie, len(pairs.pair_node) > 0, int(rows.lanes.max())
+        )
         pattern_scan.level_sentence(
-            k, start, stop, self.n_labels, plan.graph, plan.automaton.fail, s._arcs.factor, s._arcs.factor.copy(),
-            s._local, trie, by_size, size_ptr, np.zeros(0), given, float(self.problem.weights[i]), self.least, pairs,
+            k, start, self.n_labels, plan.graph, plan.automaton.fail, s._arcs.factor, s._arcs.factor.copy(), s._local,
+            rows, 1.0, trie, by_size, size_ptr, np.zeros(0), given, float(s.weights[i]), self.least, pairs,
             sums.observed if clamp else sums.expected, sums.squares[:0] if clamp else sums.squares,
             sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient, -1.0 if clamp else 1.0, here,
             touched, old, new,
@@ -249,7 +254,7 @@ class LevelScan:
     def _column_pairs(self, pairs: _Pairs) -> ColumnPairs:
         """The pairs by token; `pairs` are sorted by column."""
         from vcrf.kernels import gradient
-        from vcrf.kernels.pattern_scan import ColumnPairs
+        from vcrf.kernels.pattern_counts import ColumnPairs
 
         problem, table = self.problem, self.problem.columns
         columns, first = np.unique(pairs.column, return_index=True)
@@ -321,7 +326,7 @@ class LevelScan:
     def _kept(self, k: int, codes: Ints, sums: LevelSums) -> Ints:
         """Sorted codes of the patterns of length k whose counts exceed the least limit of longer ones."""
         floor = float(self.floors[k + 1].min(initial=np.inf))
-        missed = max(k - 2, 0) * self.least * float(self.problem.token_weights.sum())
+        missed = max(k - 2, 0) * self.least * float(self.surrogate.token_weights.sum())
         kept = self.most * (self._size(sums.expected, sums.observed) + missed) > floor
         found = np.sort(self._slot_codes(k, codes)[kept])
         # Both parts must be kept: the one without the oldest label is, by construction.
@@ -351,6 +356,31 @@ class LevelScan:
         at = np.minimum(np.searchsorted(next_codes, wanted), max(len(next_codes) - 1, 0))
         found = np.flatnonzero(next_codes[at] == wanted) if len(next_codes) else np.zeros(0, np.int64)
         return _Pairs(pairs.column[found], at[found])
+
+
+class MixtureScan(LevelScan):
+    """A scan at a mixture of label sequences: no pass is needed, and nothing is left out.
+
+    The surrogate has the weights of the sentences, their shares' sums, and the residuals of labels.
+    """
+
+    def __init__(self, surrogate: PatternSurrogate, mixture: Mixture, limits: dict[int, Floats]) -> None:
+        super().__init__(surrogate, surrogate.compile(np.zeros(0, np.int64)), limits)
+        self.mixture, self.least = mixture, 0.0
+
+    def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
+        from vcrf.kernels import pattern_counts
+
+        mixture, n_slots = self.mixture, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
+        sums = self._empty_sums(n_slots, len(pairs.column) * self.n_labels)
+        pattern_counts.count_mixture(
+            k, self.problem.sent_ptr, self.problem.y, self.surrogate.weights, mixture.sentence, mixture.label_ptr,
+            mixture.labels, mixture.share, self.n_labels, trie, self._column_pairs(pairs), sums,
+        )  # fmt: skip
+        return sums
+
+    def _with_known(self, scan: Scan) -> Scan:
+        return scan
 
 
 class _Pairs:

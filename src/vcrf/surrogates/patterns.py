@@ -7,7 +7,7 @@ lattice. The scan of all candidates is `surrogates.pattern_scan`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from vcrf.lattice.automaton import find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import CrfSurrogate, Scan, slot_corrections
+from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found, slot_corrections
 from vcrf.surrogates.hard import _with_loss
 from vcrf.surrogates.pattern_hessian import pattern_hessian
 from vcrf.surrogates.pattern_scan import LevelScan
@@ -25,7 +25,9 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+    from vcrf.kernels.pattern_scan import Rows
     from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs
+    from vcrf.kernels.product import LossArrays
 
 LATTICES = ("auto", "dense", "patterns")
 # What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
@@ -35,7 +37,14 @@ _DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 2.5, 1.5
 def make_surrogate(
     problem: Problem, keep: Bools, costs: Floats, threads: int = 1, lattice: str = "auto"
 ) -> CrfSurrogate:
-    """The surrogate on the lattice asked for: "dense", "patterns", or "auto" for the one that costs less.
+    """The crf surrogate on the lattice asked for: see `is_dense`."""
+    if is_dense(problem, lattice):
+        return CrfSurrogate(problem, keep, costs, threads)
+    return PatternSurrogate(problem, keep, costs, threads, is_forced=lattice == "patterns")
+
+
+def is_dense(problem: Problem, lattice: str) -> bool:
+    """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
 
     With "auto" problems of order 2 are dense; above, each working set has the cheaper of the two.
     """
@@ -43,8 +52,8 @@ def make_surrogate(
         raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
     if lattice == "dense" or problem.order < 2 or (lattice == "auto" and problem.order == 2):
         check_dense(problem.n_labels, problem.order)
-        return CrfSurrogate(problem, keep, costs, threads)
-    return PatternSurrogate(problem, keep, costs, threads, is_forced=lattice == "patterns")
+        return True
+    return False
 
 
 def check_dense(n_labels: int, order: int) -> None:
@@ -79,15 +88,15 @@ class PatternActiveSet(ActiveSet):
 
 
 class PatternSurrogate(CrfSurrogate):
-    """Value, gradient and scan for one problem; parameters as for `CrfSurrogate`.
+    """Value, gradient and scan for one problem; parameters as for the class that it is mixed with, or `CrfSurrogate`.
 
     `is_forced` : every pass uses the automaton, also where the dense lattice would be cheaper.
     """
 
     hessian_order = None
 
-    def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1, is_forced: bool = False) -> None:
-        super().__init__(problem, keep, costs, threads)
+    def __init__(self, *args: Any, is_forced: bool = False) -> None:
+        super().__init__(*args)
         self.is_forced = is_forced
         self._is_by_arcs = False
         # Scans that may still leave out longer patterns than the working set's by two labels or more.
@@ -129,32 +138,34 @@ class PatternSurrogate(CrfSurrogate):
         self._corrections = slot_corrections(active, w, self.workers)
         self._local = local_arcs(self._corrections, plan.cor_arcs)
         self._arcs = arc_scores(plan.automaton, plan.table_arcs, w[active.table_features])
-        found, counts = self._arc_chain(active, plan, clamp=False)
-        self._values, self._spread = (
-            found.values,
-            (found.residuals.reshape(-1, self.problem.n_labels), found.cor_residuals),
-        )
-        self._residuals, self._cor_residuals = self._spread
+        found = self._chain(active, self._scores, False, clamp=False)
+        self._values, self._residuals, self._cor_residuals = found.values, found.residuals, found.cor_residuals
+        self._spread = found.residuals, found.cor_residuals
+        counts = found.counts
         if self.problem.is_partial:
-            truth, true_counts = self._arc_chain(active, plan, clamp=True)
+            truth = self._chain(active, self._scores, False, clamp=True)
             self._values = found.values - truth.values
-            self._residuals = self._residuals - truth.residuals.reshape(-1, self.problem.n_labels)
-            self._cor_residuals = self._cor_residuals - truth.cor_residuals
-            counts = counts - true_counts
+            self._residuals = found.residuals - truth.residuals
+            self._cor_residuals = found.cor_residuals - truth.cor_residuals
+            counts = counts - truth.counts
         from vcrf.kernels import patterns
 
         patterns.sum_counts(plan.automaton.up, counts)
         self._arc_counts = counts
 
-    def _arc_chain(self, active: ActiveSet, plan: ArcPlan, clamp: bool) -> tuple[PassOutput, Floats]:
-        """One forward-backward, and the counts of arcs; clamped as in `CrfSurrogate._chain`."""
+    def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:
+        if self._is_by_arcs:
+            return self._arc_chain(active, _plan_of(active), clamp)
+        return super()._chain(active, scores, keep_messages, clamp)
+
+    def _arc_chain(self, active: ActiveSet, plan: ArcPlan, clamp: bool) -> _Found:
+        """One forward-backward, with the counts of arcs; clamped as in `CrfSurrogate._chain`."""
         from vcrf.kernels import pattern_pass
 
-        problem, bounds = self.problem, self._sentence_bounds
+        problem, sentences = self.problem, self._sentences()
         output = self._output(len(self._corrections.score), clamp)
-        sentences = self._sentences()
-        number = {a: i for i, a in enumerate(bounds)}
-        counts = np.zeros((len(bounds), plan.automaton.n_arcs))
+        number = {a: i for i, a in enumerate(self._sentence_bounds)}
+        counts = np.zeros((len(number), plan.automaton.n_arcs))
 
         def block(first: int, last: int) -> None:
             if clamp and not np.any(problem.partial_sentences[first:last]):
@@ -164,18 +175,45 @@ class PatternSurrogate(CrfSurrogate):
                 self._arcs, self._corrections, self._local, clamp, counts[number[first]], output,
             )  # fmt: skip
 
-        self.workers.run(block, bounds)
-        for i in np.flatnonzero(output.hard):
+        self.workers.run(block, self._sentence_bounds)
+        for i in np.flatnonzero(output.hard).tolist():
+            lattice = self._hard_lattice(active, plan, i, clamp)
             redo_hard_sentence(
-                sentences, int(i), self._hard_lattice(active, plan, int(i), clamp), self._local, counts[-1], output,
-            )  # fmt: skip
-        return output, counts.sum(axis=0)
+                sentences, i, lattice, lattice.log_partition(), lattice.arc_marginals(), self._local, counts[-1], output
+            )
+        return self._found(output, counts)
+
+    def _found(self, output: PassOutput, counts: Floats) -> _Found:
+        """What a pass wrote; it keeps no messages."""
+        none = np.zeros((0, 0))
+        residuals = output.residuals.reshape(-1, self.problem.n_labels)
+        messages = none, none, np.zeros(0, np.int64), none
+        return _Found(output.values, residuals, output.cor_residuals, counts.sum(axis=0), messages)
 
     def _sentences(self) -> Sentences:
         from vcrf.kernels.chain import Sentences
 
         problem = self.problem
-        return Sentences(problem.sent_ptr, problem.y, self.costs, problem.weights, problem.allowed)
+        return Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed, self._loss_bounds)
+
+    @property
+    def _loss_bounds(self) -> Floats:
+        """How far the costs of a loss automaton can differ, (n_sentences,); empty without one."""
+        return np.zeros(0)
+
+    def _loss_rows(self) -> tuple[LossArrays, bool]:
+        """The loss automata, if there are any, and whether costs are picked: see `kernels.product`."""
+        from vcrf.kernels.product import LossArrays
+
+        whole, real = np.zeros(0, np.int64), np.zeros(0)
+        return LossArrays(whole, whole, np.zeros(0, np.uint32), real, real, whole, real, real, real, real), False
+
+    def _hard_rows(self, active: ActiveSet, plan: ArcPlan, i: int, clamp: bool) -> tuple[Floats, Rows]:
+        """P(label | context, row of the loss automaton) of a hard sentence, flat, and the rows."""
+        from vcrf.kernels.pattern_scan import _plain_rows
+
+        lattice = self._hard_lattice(active, plan, i, clamp)
+        return lattice._conditionals.reshape(-1), _plain_rows(lattice.n_positions)
 
     def _hard_lattice(self, active: ActiveSet, plan: ArcPlan, i: int, clamp: bool) -> PatternLattice:
         """Sentence i, with the loss, in the log domain."""
@@ -217,7 +255,7 @@ class PatternSurrogate(CrfSurrogate):
         allowed, the next few scans end where the working set could grow by one label: they are not complete.
         """
         self._arc_pass(active, _plan_of(active), w)
-        value = float(self.problem.weights @ self._values)
+        value = self._value()
         levels = LevelScan(self, active, limits)
         scan = levels.run(may_stop=self._n_short_scans > 0)
         self._n_short_scans -= not scan.is_complete
@@ -268,16 +306,18 @@ def redo_hard_sentence(
     sentences: Sentences,
     i: int,
     lattice: PatternLattice,
+    log_z: float,
+    marginals: Floats,
     local: LocalArcs,
     counts: Floats,
     out: PassOutput,
 ) -> None:
-    """Value, residuals and counts of one sentence in the log domain, as `pattern_pass` gives them."""
+    """Value, residuals and counts of one sentence, as `pattern_pass` gives them, from its sum and posteriors."""
     start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
     automaton, weight, n_labels = lattice.automaton, float(sentences.weights[i]), lattice.n_labels
     y = sentences.y[start:stop].astype(np.int64)
-    out.values[i] = lattice.log_partition() - lattice.score(y)
-    posterior = weight * lattice.arc_marginals()
+    out.values[i] = log_z - lattice.score(y)
+    posterior = weight * marginals
     residuals = posterior.sum(axis=1)
     residuals[np.arange(len(y)), y] -= weight
     out.residuals[start * n_labels : stop * n_labels] = residuals.reshape(-1)

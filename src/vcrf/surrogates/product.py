@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 MAX_ARC_BYTES = 4 * 2**30
 
 
-def check_arcs(problem: Problem, n_arcs: int, advice: str) -> None:
+def check_arcs(problem: Problem, n_arcs: int) -> None:
     """Refuse to keep posteriors of arcs at every token beyond the budget."""
     n_bytes = 8 * n_arcs * problem.n_tokens
     if n_bytes > MAX_ARC_BYTES:
         raise BudgetError(
             f"With this surrogate and loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
-            f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. {advice}"
+            f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Use inference='patterns', "
+            "or a smaller `tags`."
         )
 
 
@@ -71,7 +72,7 @@ class ProductSurrogate(CrfSurrogate):
         cor, bounds = self._corrections, self._sentence_bounds
         n_arcs = n_labels**tables.order
         if keep_arcs:
-            check_arcs(problem, n_arcs, "Lower `tags`, or use loss='hamming'.")
+            check_arcs(problem, n_arcs)
         arcs = np.zeros((problem.n_tokens if keep_arcs else 0, n_arcs))
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))

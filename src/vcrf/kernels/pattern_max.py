@@ -1,0 +1,286 @@
+"""Loss-augmented decoding on a pattern automaton: margin and slack rescaling of many sentences.
+
+States are pairs of a context and a row, as in `kernels.pattern_rows`. A backward sweep finds for each the most that
+kappa * loss + score can gain from the tokens to come, row by row with `pattern_decode.best_before`; the labels are then
+read from left to right. With kappa = 1 that is margin rescaling. For slack rescaling see `kernels.slack`: sequences
+are built forward on the automaton that tells the loss, those alone whose bound exceeds the best product found.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.kernels._jit import kernel
+from vcrf.kernels.chain import node_scores
+from vcrf.kernels.pattern_decode import add_local, best_before, drop_local
+from vcrf.kernels.patterns import Graph, LocalArcs
+from vcrf.kernels.product_max import Best, Ends, _path_loss, number_rows
+from vcrf.kernels.slack import Additive, _bound
+from vcrf.types import Floats, Ints, UInts32
+
+
+class Scores(NamedTuple):
+    """Scores of a block of sentences: node, flat from token t0 on; arcs, and those of single tokens.
+
+    `here` is scratch equal to `arcs`, `values` (n_arcs,) and `choice`, `after` (n_states,) are scratch.
+    """
+
+    t0: int
+    node: Floats
+    arcs: Floats
+    local: LocalArcs
+    here: Floats
+    values: Floats
+    choice: UInts32
+    after: Floats
+
+
+@kernel
+def _make_scores(
+    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs
+) -> Scores:
+    node, n_states = np.empty((t1 - t0) * n_labels), len(graph.size)
+    node_scores(rows, scores, t0, t1, node)
+    return Scores(
+        t0, node, arcs, local, arcs.copy(), np.empty(len(arcs)), np.zeros(n_states, np.uint32), np.empty(n_states)
+    )
+
+
+@kernel
+def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
+    """Add the patterns of token t alone to the arcs, or restore these."""
+    local, first, last = scores.local, scores.local.ptr[t], scores.local.ptr[t + 1]
+    if undo:
+        drop_local(local.arc, first, last, graph.rank, graph.rank_end, graph.by_rank, scores.arcs, scores.here)
+    else:
+        add_local(local.arc, local.score, first, last, graph.rank, graph.rank_end, graph.by_rank, scores.here)
+
+
+@kernel
+def sweep_back(
+    ends: Ends, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints,
+    kappa: float, rest: Floats,
+) -> None:  # fmt: skip
+    """rest[(row, p)] = the most that kappa * loss + score can gain from the tokens to come, after the first token."""
+    n_states = len(graph.size)
+    for q in range(ends.final_ptr[i + 1] - ends.final_ptr[i]):
+        at = (numbers[stop - start] + q) * n_states
+        rest[at : at + n_states] = kappa * ends.final[ends.final_ptr[i] + q]
+    for t in range(stop - 1, start, -1):
+        u, node = t - start, (t - scores.t0) * n_labels
+        _correct(scores, graph, t, False)
+        for row in range(ends.width[t]):
+            arcs = (ends.first[t] + row) * n_labels
+            for p in range(n_states):
+                b = graph.last[p]
+                to = (numbers[u + 1] + np.int64(ends.successor[arcs + b])) * n_states
+                scores.after[p] = scores.node[node + b] + kappa * ends.cost[arcs + b] + rest[to + p]
+            best_before(
+                n_labels, graph.fail, graph.arc_ptr, graph.arc_label, graph.arc_state, graph.table, scores.here,
+                scores.after, 0, scores.values, rest, (numbers[u] + row) * n_states, scores.choice,
+            )  # fmt: skip
+        _correct(scores, graph, t, True)
+
+
+@kernel
+def follow(
+    ends: Ends, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
+    rest: Floats, labels: UInts32,
+) -> float:  # fmt: skip
+    """The labels that attain the most; returns their score."""
+    n_states = len(graph.size)
+    q, state, score = 0, 0, 0.0
+    for t in range(start, stop):
+        u, node = t - start, (t - scores.t0) * n_labels
+        if u > 0:
+            _correct(scores, graph, t, False)
+        top, label, gain, to = -np.inf, 0, 0.0, 0
+        for b in range(n_labels):
+            arc = (ends.first[t] + q) * n_labels + b
+            taken = graph.table[state, b]
+            enters = int(graph.arc_state[taken]) if u > 0 else b
+            x = scores.node[node + b] + (scores.here[taken] if u > 0 else 0.0)
+            z = x + kappa * ends.cost[arc] + rest[(numbers[u + 1] + np.int64(ends.successor[arc])) * n_states + enters]
+            if z > top:
+                top, label, gain, to = z, b, x, enters
+        if u > 0:
+            _correct(scores, graph, t, True)
+        labels[t] = label
+        score += gain
+        q, state = int(ends.successor[(ends.first[t] + q) * n_labels + label]), to
+    return score
+
+
+@kernel
+def true_score(start: int, stop: int, y: UInts32, n_labels: int, graph: Graph, scores: Scores) -> float:
+    """Score of the true labels."""
+    total, state = 0.0, 0
+    for t in range(start, stop):
+        total += scores.node[(t - scores.t0) * n_labels + y[t]]
+        if t > start:
+            _correct(scores, graph, t, False)
+            arc = graph.table[state, y[t]]
+            total += scores.here[arc]
+            _correct(scores, graph, t, True)
+            state = int(graph.arc_state[arc])
+        else:
+            state = int(y[t])
+    return total
+
+
+@kernel
+def max_pass(
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, key_scores: Floats,
+    graph: Graph, arcs: Floats, local: LocalArcs, out: Best,
+) -> None:  # fmt: skip
+    """What `product_max.max_pass` finds: label sequences of sentences first .. last-1 that are worth the most."""
+    scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
+    n_states, rest = len(graph.size), np.empty(0)
+    for i in range(first, last):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        out.values[i] = out.losses[i] = out.slopes[i] = 0.0
+        if stop == start:
+            continue
+        numbers = np.empty(stop - start + 1, np.int64)
+        n_rows = number_rows(ends.width, start, stop, numbers) + ends.final_ptr[i + 1] - ends.final_ptr[i]
+        if len(rest) < n_rows * n_states:
+            rest = np.empty(n_rows * n_states)
+        truth = true_score(start, stop, y, n_labels, graph, scores)
+        sweep_back(ends, i, start, stop, n_labels, graph, scores, numbers, 1.0, rest)
+        score = follow(ends, start, stop, n_labels, graph, scores, numbers, 1.0, rest, out.labels)
+        loss = _path_loss(ends, i, start, stop, n_labels, out.labels)
+        # The truth is worth 0 but for rounding.
+        if loss + score - truth > 1e-12 * (1.0 + abs(truth)):
+            out.values[i], out.losses[i], out.slopes[i] = loss + score - truth, loss, 1.0
+        else:
+            out.labels[start:stop] = y[start:stop]
+
+
+class Built(NamedTuple):
+    """Best scores of (row of the automaton that tells the loss, context), and how they came about."""
+
+    best: Floats
+    from_row: UInts32
+    from_state: UInts32
+
+
+@kernel
+def _enter(
+    ends: Ends, additive: Additive, i: int, u: int, length: int, next_first: int, n_states: int, rows: Ints,
+    small: Ints, kappa: float, rest: Floats, shift: float, enough: float, row: int, state: int, z: float, to_row: int,
+    to_state: int, built: Built,
+) -> None:  # fmt: skip
+    """Take a step to (to_row, to_state) with score z in all, if it is the best there and its bound exceeds `enough`."""
+    place = (rows[u + 1] + to_row) * n_states + to_state
+    if z <= built.best[place]:
+        return
+    if u == length - 1:
+        is_better = ends.final[ends.final_ptr[i] + to_row] * (z + shift) > enough
+    else:
+        number = next_first + to_row
+        total = z + shift + kappa * additive.spent[number]
+        total += rest[(small[u + 1] + additive.origin[number]) * n_states + to_state]
+        is_better = total > 0.0 and _bound(total, kappa, additive.least[number], additive.largest[i]) > enough
+    if is_better:
+        built.best[place], built.from_row[place], built.from_state[place] = z, row, state
+
+
+@kernel
+def build(
+    ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores,
+    rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, built: Built, labels: UInts32,
+) -> tuple[float, int]:  # fmt: skip
+    """Best product above `enough` of all sequences whose bound exceeds it, with its last row; s = score + shift.
+
+    Writes its labels; the row is -1 if there is none.
+    """
+    n_states, length = len(graph.size), stop - start
+    n_final = ends.final_ptr[i + 1] - ends.final_ptr[i]
+    built.best[: (rows[length] + n_final) * n_states] = -np.inf
+    for u in range(length):
+        t, node = start + u, (start + u - scores.t0) * n_labels
+        next_first = ends.first[t + 1] if u < length - 1 else 0
+        if u > 0:
+            _correct(scores, graph, t, False)
+        for row in range(ends.width[t]):
+            for p in range(n_states if u > 0 else 1):
+                x = built.best[(rows[u] + row) * n_states + p] if u > 0 else 0.0
+                if x == -np.inf:
+                    continue
+                for b in range(n_labels):
+                    arc = graph.table[p, b]
+                    z = x + scores.node[node + b] + (scores.here[arc] if u > 0 else 0.0)
+                    enters = int(graph.arc_state[arc]) if u > 0 else b
+                    to = int(ends.successor[(ends.first[t] + row) * n_labels + b])
+                    _enter(
+                        ends, additive, i, u, length, next_first, n_states, rows, small, kappa, rest, shift, enough,
+                        row, p, z, to, enters, built,
+                    )  # fmt: skip
+        if u > 0:
+            _correct(scores, graph, t, True)
+    product, end_row, state = enough, -1, 0
+    for q in range(n_final):
+        for p in range(n_states):
+            x = built.best[(rows[length] + q) * n_states + p]
+            z = ends.final[ends.final_ptr[i] + q] * (x + shift) if x > -np.inf else -np.inf
+            if z > product:
+                product, end_row, state = z, q, p
+    row = end_row
+    for u in range(length if end_row >= 0 else 0, 0, -1):
+        labels[start + u - 1] = graph.last[state]
+        place = (rows[u] + row) * n_states + state
+        row, state = int(built.from_row[place]), int(built.from_state[place])
+    return product, end_row
+
+
+@kernel
+def slack_pass(
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, additive: Additive, rows: UInts32,
+    key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
+) -> None:  # fmt: skip
+    """What `slack.slack_pass` finds, guesses included."""
+    scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
+    n_states, rest = len(graph.size), np.empty(0)
+    built = Built(np.empty(0), np.empty(0, np.uint32), np.empty(0, np.uint32))
+    for i in range(first, last):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        out.values[i] = out.losses[i] = out.slopes[i] = 0.0
+        out.labels[start:stop] = y[start:stop]
+        if stop == start or additive.largest[i] <= 0.0:
+            continue
+        truth = true_score(start, stop, y, n_labels, graph, scores)
+        small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
+        few = additive.ends
+        n_small = number_rows(few.width, start, stop, small) + few.final_ptr[i + 1] - few.final_ptr[i]
+        n_large = number_rows(ends.width, start, stop, large) + ends.final_ptr[i + 1] - ends.final_ptr[i]
+        if len(rest) < n_small * n_states:
+            rest = np.empty(n_small * n_states)
+        labels = np.empty(stop, np.uint32)
+        worth, tiny, kappa = 0.0, 1e-12 * (1.0 + abs(truth)), kappas[i]
+        sweep_back(few, i, start, stop, n_labels, graph, scores, small, kappa, rest)
+        s = 1.0 - truth + follow(few, start, stop, n_labels, graph, scores, small, kappa, rest, labels)
+        loss = _path_loss(few, i, start, stop, n_labels, labels)
+        if loss * s > tiny:
+            worth = loss * s
+            out.values[i], out.losses[i], out.slopes[i] = worth, loss, loss
+            out.labels[start:stop] = labels[start:stop]
+            kappas[i] = s / loss
+        else:
+            kappas[i] = min(max(kappas[i] * (2.0 if loss == 0.0 else 0.5), 1e-12), 1e12)
+        enough = worth * (1.0 + 1e-12) + tiny
+        if _bound(kappa * loss + s, kappa, 0.0, additive.largest[i]) <= enough:
+            continue
+        if len(built.best) < n_large * n_states:
+            n = n_large * n_states
+            built = Built(np.empty(n), np.empty(n, np.uint32), np.empty(n, np.uint32))
+        product, q = build(
+            ends, additive, i, start, stop, n_labels, graph, scores, large, small, kappa, rest, 1.0 - truth, enough,
+            built, labels,
+        )  # fmt: skip
+        if q >= 0:
+            loss = ends.final[ends.final_ptr[i] + q]
+            out.values[i], out.losses[i], out.slopes[i] = product, loss, loss
+            out.labels[start:stop] = labels[start:stop]
+            kappas[i] = product / (loss * loss)

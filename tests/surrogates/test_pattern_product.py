@@ -1,0 +1,172 @@
+"""Smooth surrogates of any loss on the pattern automaton: against enumeration, and against the dense lattice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vcrf
+from enumeration import LossEnumeration, all_candidates, feature_of, number_of
+from small_problems import active_sets, cases
+from vcrf.errors import BudgetError
+from vcrf.kernels import pattern_lanes, pattern_rows
+from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
+from vcrf.surrogates.compiled_loss import compile_loss
+from vcrf.surrogates.pattern_product import (
+    PatternExponential,
+    PatternExponentialProduct,
+    PatternProductSurrogate,
+    PatternStructBoost,
+)
+from vcrf.surrogates.product import ExponentialSurrogate, ProductSurrogate, largest_sentence_mass
+
+LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), EditLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]
+KINDS = [PatternProductSurrogate, PatternStructBoost, PatternExponentialProduct]
+
+
+def surrogate_of(kind, problem, loss):
+    """The surrogate with every pass on the automaton, and no column screened."""
+    keep = np.ones(len(problem.columns), bool)
+    surrogate = kind(problem, keep, compile_loss(problem, loss), 1, is_forced=True)
+    if kind is not PatternProductSurrogate:
+        surrogate.column_mass = largest_sentence_mass(problem)
+    return surrogate
+
+
+def expected_of(kind, problem, features, loss, w):
+    """Value and gradient by enumeration."""
+    truth = LossEnumeration(problem, features, loss)
+    if kind is PatternProductSurrogate:
+        return truth.value(w), truth.gradient(w)
+    return truth.mean_exponential(w, kind is PatternStructBoost)
+
+
+def check(kind, case, features, loss, w, rtol=1e-9):
+    """Compare value and gradient on the active features."""
+    numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
+    surrogate = surrogate_of(kind, case.problem, loss)
+    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    expected, slope = expected_of(kind, case.problem, features, loss, w)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected, rtol=rtol, atol=1e-11 * scale)
+    np.testing.assert_allclose(gradient, slope, rtol=rtol, atol=1e-11 * scale)
+
+
+def check_scan(kind, case, features, loss, w, limit):
+    """Every candidate above its limit is found with its gradient, and none below."""
+    problem, every = case.problem, all_candidates(case.problem)
+    surrogate = surrogate_of(kind, problem, loss)
+    limits = {k: np.full(len(problem.columns), np.inf) for k in range(1, problem.order + 1)}
+    for f in every:
+        limits[f.k][f.column] = limit * (1.0 + 0.2 * f.k)
+    active = surrogate.compile(np.array([number_of(problem, f) for f in features], np.int64))
+    value, scan = surrogate.scan(active, w, limits)
+    assert scan.is_complete
+    wide = np.zeros(len(every))
+    wide[[every.index(f) for f in features]] = w
+    expected, gradients = expected_of(kind, problem, every, loss, wide)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    np.testing.assert_allclose(value, expected, rtol=1e-8, atol=1e-11 * scale)
+    found = dict(zip((feature_of(problem, f) for f in scan.features), scan.gradients.tolist(), strict=True))
+    assert set(found) <= set(every)
+    for feature, g in zip(every, gradients, strict=True):
+        bound = limits[feature.k][feature.column]
+        if feature in found:
+            assert abs(g) > bound * (1.0 - 1e-5)
+            np.testing.assert_allclose(found[feature], g, rtol=3e-6, atol=1e-9 * scale)
+        else:
+            assert abs(g) < bound * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60)
+@given(st.data())
+def test_value_and_gradient_equal_enumeration(kind, data):
+    """Any loss, order 1 to 4, sentence weights, numbers and overlapping patterns."""
+    case = data.draw(cases(max_length=5))
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 30.0)))
+    check(kind, case, features, data.draw(st.sampled_from(LOSSES)), w)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=25)
+@given(st.data())
+def test_large_weights_and_losses_leave_the_scaled_messages(kind, data):
+    """Scores or losses that span more than 600 nats are done in the log domain, in passes and scans."""
+    case = data.draw(cases(max_length=4, max_tags=4))
+    features, _, w = data.draw(active_sets(case, scales=(1.0, 300.0, 1e3)))
+    loss = data.draw(st.sampled_from([AlignedNgramLoss(2), EditLoss()]))
+    if data.draw(st.booleans()) and kind is PatternProductSurrogate:
+        loss = 700.0 * loss
+    check(kind, case, features, loss, w, rtol=1e-8)
+    if len(all_candidates(case.problem)) < 400:
+        check_scan(kind, case, features, loss, w, 0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=50)
+@given(st.data(), st.sampled_from([0.005, 0.05, 0.3]))
+def test_scan_finds_every_candidate_above_its_limit(kind, data, limit):
+    """Runs of labels longer than any context carry a posterior for each state of the loss."""
+    case = data.draw(cases(max_length=5))
+    features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0)))
+    check_scan(kind, case, features, data.draw(st.sampled_from(LOSSES)), w, limit)
+
+
+@settings(max_examples=20)
+@given(st.data(), st.integers(1, 5))
+def test_sums_in_full_agree_with_differences(data, lanes):
+    """Where differences lose digits masses are summed in full: the same."""
+    case = data.draw(cases(min_tags=3))
+    _, numbers, _ = data.draw(active_sets(case))
+    plan, rng = surrogate_of(PatternProductSurrogate, case.problem, ZeroOneLoss()).compile(numbers).plan, np.random
+    graph, automaton = plan.graph, plan.automaton
+    alpha = rng.default_rng(0).random(automaton.n_states * lanes)
+    taken = np.empty((2, automaton.n_arcs * lanes))
+    pattern_rows._mass_in_full(lanes, case.n_labels, graph.table, alpha, taken[0])
+    pattern_lanes._mass_of_arcs(lanes, case.n_labels, graph.fail, graph.arc_ptr, graph.up, alpha.copy(), taken[1])
+    np.testing.assert_allclose(taken[0], taken[1], rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_the_dense_lattice_finds_the_same(data):
+    """Values, gradients, scans and mean losses; with costs of labels alone too."""
+    case = data.draw(cases(max_length=5, loss=True))
+    _, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0, 300.0)))
+    problem, keep = case.problem, np.ones(len(case.problem.columns), bool)
+    loss = compile_loss(problem, data.draw(st.sampled_from(LOSSES)))
+    pairs = [
+        (PatternProductSurrogate(problem, keep, loss, 1, is_forced=True), ProductSurrogate(problem, keep, loss)),
+        (
+            PatternExponential(problem, keep, case.costs, 1, is_forced=True),
+            ExponentialSurrogate(problem, keep, case.costs),
+        ),
+    ]
+    limits = {k: np.full(len(problem.columns), 0.05) for k in range(1, problem.order + 1)}
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    for ours, dense in pairs:
+        dense.column_mass = ours.column_mass = largest_sentence_mass(problem) + problem.column_mass
+        found, expected = (s.value_and_gradient(s.compile(numbers), w) for s in (ours, dense))
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-11 * scale)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-8, atol=1e-10 * scale)
+        scans = [s.scan(s.compile(numbers), w, limits)[1] for s in (ours, dense)]
+        if problem.order > 1:  # else the dense scan keeps no posteriors of arcs, and finds no means
+            np.testing.assert_allclose(ours.mean_losses(), dense.mean_losses(), rtol=1e-8, atol=1e-9)
+        sure = [scan.features[np.abs(scan.gradients) > 0.0501].tolist() for scan in scans]
+        assert set(sure[0]) <= set(scans[1].features.tolist())
+        assert set(sure[1]) <= set(scans[0].features.tolist())
+
+
+@pytest.mark.parametrize("name", ["VCRF", "VStructBoost", "VExponential", "M3N", "StructSVM"])
+def test_more_arcs_than_any_table_could_hold(name):
+    """60 labels at order 4, with an edit distance as the loss: trained to the certificate, and refused when dense."""
+    words = np.arange(60).reshape(15, 4)
+    X = [[str(word) for word in sentence] for sentence in words]
+    y = [[f"l{word}" for word in sentence] for sentence in words]
+    tagger = getattr(vcrf, name)(tags=4, loss="edit", base_strength=0.05, norm="elastic", tol=0.05).fit(X, y)
+    assert tagger.gap_ <= 0.05 * tagger.objective_
+    with pytest.raises(BudgetError, match="inference='patterns'"):
+        tagger.set_params(inference="dense").fit(X, y)
