@@ -41,15 +41,19 @@ if TYPE_CHECKING:
 
 _MAX_PASSES = 20_000
 # A cut that has had no multiplier for so many rounds is dropped.
-_MAX_AGE = 20
-# Times 11 sweeps, with an l2 part and without: there, new cuts are cheaper than an exact master.
+_MAX_AGE = 60
+# Times 11 sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
 _MASTER_ROUNDS = 20, 4
 # A step may be longer next time if it gained this share of what the master promised; with an l2 part, if it gained.
 _GOOD_STEP = 0.5
+# A master that promises less than this share of the gap leaves it to the multipliers.
+_LITTLE = 0.15
 # Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
 _FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 1.5e-4, "structsvm": 8e-3}
 # Sentences that may leave the range of scaled messages: they are slow.
 _MOST_HARD = 0.02
+# At each temperature, where it is but a start.
+_SMOOTH_PASSES = 100
 
 
 def solve_max(
@@ -218,6 +222,8 @@ class CuttingPlanes:
         # Quasi-Newton steps are enough for a start, at a fraction of the time.
         smooth = replace(self.choice.smooth, has_hessian=False)
         scale = float(self.problem.weights @ self.choice.loss.largest) / max(float(self.problem.weights.sum()), 1e-300)
+        # Only m3n with an l2 part can end here: for others it is a start, and their certificates take too long.
+        most = _MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else _SMOOTH_PASSES
         share, result, before = _FIRST, start, 1.0
         while scale > 0.0 and self._gap() > self.tol * self.best.objective:
             temperature = share * scale
@@ -228,7 +234,7 @@ class CuttingPlanes:
             result = self._smooth_result(
                 penalty.with_l2_times(temperature),
                 smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
-                start=result, callback=self._relay, max_passes=max(self.max_passes - self.surrogate.n_passes, 1),
+                start=result, callback=self._relay, max_passes=max(min(self.max_passes - self.surrogate.n_passes, most), 1),
             )  # fmt: skip
             self.surrogate.n_passes += result.n_passes
             before = temperature
@@ -356,7 +362,8 @@ class CuttingPlanes:
         weights_of, ascend = self._kernels()
         weights_of(master, g, self.w)
         enough = 0.0
-        for _ in range(_MASTER_ROUNDS[0 if self.penalty.is_smooth_part else 1]):
+        is_fine = self.penalty.is_smooth_part or self.promised < _LITTLE * self._gap()
+        for _ in range(_MASTER_ROUNDS[0 if is_fine else 1]):
             gap = ascend(master, cuts.lam, g, self.w, 11, enough)
             value = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
             dual = value + 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
@@ -405,12 +412,23 @@ class CuttingPlanes:
         return self._n_new
 
     def _adapt(self, before: float, now: float) -> None:
-        """A step that kept its promise may be longer next time; after many that did not help it must be shorter."""
+        """Set the proximal term for the next round.
+
+        Where the master has little to promise beside the gap, the weights are good and the multipliers are not: they
+        miss |g| <= c by rho |w - centre|, and rho has to fall. Else a step that kept its promise may be longer next
+        time; after many that did not help it must be shorter.
+        """
         self.n_null = 0 if now < before else self.n_null + 1
-        if before - now > (0.0 if self.penalty.is_smooth_part else _GOOD_STEP * self.promised):
+        if self.promised < _LITTLE * self._gap() and self._excess_costs() > 0.3 * self._gap():
+            self.rho *= 0.9
+        elif before - now > (0.0 if self.penalty.is_smooth_part else _GOOD_STEP * self.promised):
             self.rho *= 0.7
         elif self.n_null > 5:
             self.rho, self.n_null = 1.5 * self.rho, 0
+
+    def _excess_costs(self) -> float:
+        """What the last bound lost because |g| exceeds c somewhere; with an l2 part it may."""
+        return 0.0 if self.penalty.is_smooth_part else self.best.objective * self.excess / (1.0 + self.excess)
 
     def _add_cuts(self, found: Best) -> int:
         ptr = self.problem.sent_ptr

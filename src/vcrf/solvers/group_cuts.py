@@ -24,8 +24,6 @@ from vcrf.types import Bools, Floats, Ints
 if TYPE_CHECKING:
     from vcrf.kernels.cuts import Master
 
-_SMOOTH_PASSES = 100
-
 
 class GroupCuttingPlanes(CuttingPlanes):
     """One run with the group norm."""
@@ -47,8 +45,6 @@ class GroupCuttingPlanes(CuttingPlanes):
     def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
         from vcrf.solvers.group import solve_group
 
-        # A start needs no more; near the optimum of a low temperature the group norm takes thousands of passes.
-        options["max_passes"] = min(options["max_passes"], _SMOOTH_PASSES)
         return solve_group(self.problem, penalty, choice, **options)
 
     def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
