@@ -44,8 +44,8 @@ _MAX_PASSES = 20_000
 _MAX_AGE = 60
 # Times 11 sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
 _MASTER_ROUNDS = 20, 4
-# A step may be longer next time if it gained this share of what the master promised; with an l2 part, if it gained.
-_GOOD_STEP = 0.5
+# A step may be longer next time if it gained this share of what the master promised.
+_GOOD_STEP = 0.3
 # A master that promises less than this share of the gap leaves it to the multipliers.
 _LITTLE = 0.15
 # Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
@@ -234,7 +234,8 @@ class CuttingPlanes:
             result = self._smooth_result(
                 penalty.with_l2_times(temperature),
                 smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
-                start=result, callback=self._relay, max_passes=max(min(self.max_passes - self.surrogate.n_passes, most), 1),
+                start=result, callback=self._relay,
+                max_passes=max(min(self.max_passes - self.surrogate.n_passes, most), 1),
             )  # fmt: skip
             self.surrogate.n_passes += result.n_passes
             before = temperature
@@ -421,7 +422,7 @@ class CuttingPlanes:
         self.n_null = 0 if now < before else self.n_null + 1
         if self.promised < _LITTLE * self._gap() and self._excess_costs() > 0.3 * self._gap():
             self.rho *= 0.9
-        elif before - now > (0.0 if self.penalty.is_smooth_part else _GOOD_STEP * self.promised):
+        elif before - now > _GOOD_STEP * self.promised:
             self.rho *= 0.7
         elif self.n_null > 5:
             self.rho, self.n_null = 1.5 * self.rho, 0
