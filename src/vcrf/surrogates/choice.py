@@ -60,7 +60,7 @@ class SmoothChoice:
         dense, patterns = _CLASSES[self.kind, self.loss is None]
         given = self.costs if self.loss is None else self.loss
         surrogate: CrfSurrogate
-        if is_dense(problem, lattice):
+        if is_dense(problem, lattice, keeps_arcs=self.loss is not None):
             surrogate = dense(problem, keep, given, threads)
         else:
             surrogate = patterns(problem, keep, given, threads, is_forced=lattice == "patterns")

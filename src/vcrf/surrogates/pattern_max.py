@@ -22,7 +22,7 @@ def make_max_surrogate(
     problem: Problem, keep: Bools, choice: MaxChoice, threads: int = 1, lattice: str = "auto"
 ) -> MaxSurrogate:
     """The surrogate on the lattice asked for: see `patterns.is_dense`."""
-    if is_dense(problem, lattice):
+    if is_dense(problem, lattice, keeps_arcs=True):
         return MaxSurrogate(problem, keep, choice, threads)
     return PatternMaxSurrogate(problem, keep, choice, threads, is_forced=lattice == "patterns")
 

@@ -21,6 +21,7 @@ from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found, slot_corrections
 from vcrf.surrogates.hard import _with_loss
 from vcrf.surrogates.pattern_hessian import pattern_hessian
 from vcrf.surrogates.pattern_scan import LevelScan
+from vcrf.surrogates.product import is_too_large
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -43,14 +44,16 @@ def make_surrogate(
     return PatternSurrogate(problem, keep, costs, threads, is_forced=lattice == "patterns")
 
 
-def is_dense(problem: Problem, lattice: str) -> bool:
+def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
 
-    With "auto" problems of order 2 are dense; above, each working set has the cheaper of the two.
+    With "auto" problems of order 2 are dense, unless scans keep posteriors of all arcs and these are too many; above,
+    each working set has the cheaper of the two.
     """
     if lattice not in LATTICES:
         raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
-    if lattice == "dense" or problem.order < 2 or (lattice == "auto" and problem.order == 2):
+    is_small = problem.order == 2 and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
+    if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
         check_dense(problem.n_labels, problem.order)
         return True
     return False

@@ -34,10 +34,15 @@ if TYPE_CHECKING:
 MAX_ARC_BYTES = 4 * 2**30
 
 
+def is_too_large(problem: Problem, n_arcs: int) -> bool:
+    """Whether posteriors of arcs at every token are beyond the budget."""
+    return 8 * n_arcs * problem.n_tokens > MAX_ARC_BYTES
+
+
 def check_arcs(problem: Problem, n_arcs: int) -> None:
     """Refuse to keep posteriors of arcs at every token beyond the budget."""
     n_bytes = 8 * n_arcs * problem.n_tokens
-    if n_bytes > MAX_ARC_BYTES:
+    if is_too_large(problem, n_arcs):
         raise BudgetError(
             f"With this surrogate and loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
             f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Use inference='patterns', "
