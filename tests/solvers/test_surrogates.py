@@ -182,12 +182,14 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
         assert min(values) >= result.objective - result.gap - 1e-9
 
 
+@pytest.mark.parametrize("tags", [2, 3])
 @pytest.mark.parametrize("estimator", [VCRF, VStructBoost, VExponential])
 @pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
-def test_smooth_surrogates_take_newton_steps(estimator, loss):
+def test_smooth_surrogates_take_newton_steps(estimator, loss, tags):
     """With L1 alone quasi-Newton steps leave the gap open; steps with the Hessian of a similar loss close it."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(30, seed=3)
-    tagger = estimator(loss=loss, norm="l1", base_strength=0.02, tol=1e-7).fit(corpus.tokens, corpus.labels)
+    tagger = estimator(tags=tags, loss=loss, norm="l1", base_strength=0.02, tol=1e-7)
+    tagger.fit(corpus.tokens, corpus.labels)
     assert tagger.status_ is Status.CONVERGED
     assert "newton" in {record.phase for record in tagger.history_}
 
