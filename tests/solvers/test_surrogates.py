@@ -154,7 +154,7 @@ def test_maximum_surrogates_reach_their_certificate(kind, lattice, data):
     truth, l1, _ = check(case, kind, loss, penalty, result)
     optimum = linear_minimum(truth, kind, l1)
     assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
-    assert result.gap <= 1e-2 * result.objective + 1e-12 or result.status is not Status.CONVERGED
+    assert result.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("kind", ["m3n", "structsvm"])
@@ -168,8 +168,7 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.05), norm)
     result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, max_passes=4_000)
     truth, l1, l2 = check(case, kind, loss, penalty, result)
-    # One sentence of one token may end 3 % above its bound, and says so.
-    assert result.status is Status.CONVERGED or (result.status is Status.STALLED and result.relative_gap < 0.05)
+    assert result.status is Status.CONVERGED
     rng = np.random.default_rng(0)
     every = {feature: j for j, feature in enumerate(truth.features)}
     w = np.zeros(len(every))

@@ -46,8 +46,8 @@ _MAX_AGE = 60
 _MASTER_ROUNDS = 20, 4
 # A step may be longer next time if it gained this share of what the master promised.
 _GOOD_STEP = 0.3
-# A master that promises less than this share of the gap leaves it to the multipliers.
-_LITTLE = 0.15
+# Shares of the gap: a master that promises less, with a bound that loses more, leaves it to the multipliers.
+_LITTLE, _LOST = 0.15, 0.3
 # Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
 _FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 1.5e-4, "structsvm": 8e-3}
 # Sentences that may leave the range of scaled messages: they are slow.
@@ -161,7 +161,9 @@ class CuttingPlanes:
         self.best = _Point(np.zeros(0, np.int64), np.zeros(0))
         self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
         self._room = 0
-        self.rho, self.n_null, self.promised = 0.0, 0, 0.0
+        self.rho, self.n_null = 0.0, 0
+        # Of the last round: what the master is worth, what it promised to gain, by how much the bound is below it.
+        self.value, self.promised, self.lost = 0.0, 0.0, 0.0
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
 
@@ -371,6 +373,7 @@ class CuttingPlanes:
             enough = 0.2 * max(self.best.objective - dual, 0.1 * self.tol * self.best.objective)
             if gap <= enough:
                 break
+        self.value = value
         # The cuts' own value at w lies above `value` by the master's gap.
         self.promised = max(self.best.objective - value - gap, 0.0)
 
@@ -415,21 +418,17 @@ class CuttingPlanes:
     def _adapt(self, before: float, now: float) -> None:
         """Set the proximal term for the next round.
 
-        Where the master has little to promise beside the gap, the weights are good and the multipliers are not: they
-        miss |g| <= c by rho |w - centre|, and rho has to fall. Else a step that kept its promise may be longer next
-        time; after many that did not help it must be shorter.
+        Where the master has little to promise beside the gap, and the bound is far below its value, the weights
+        are good and the multipliers are not: with L1 they miss |g| <= c by rho |w - centre|. Then rho has to fall.
+        Else a step that kept its promise may be longer next time; after many that did not help it must be shorter.
         """
         self.n_null = 0 if now < before else self.n_null + 1
-        if self.promised < _LITTLE * self._gap() and self._excess_costs() > 0.3 * self._gap():
+        if self.promised < _LITTLE * self._gap() and self.lost > _LOST * self._gap():
             self.rho *= 0.9
         elif before - now > _GOOD_STEP * self.promised:
             self.rho *= 0.7
         elif self.n_null > 5:
             self.rho, self.n_null = 1.5 * self.rho, 0
-
-    def _excess_costs(self) -> float:
-        """What the last bound lost because |g| exceeds c somewhere; with an l2 part it may."""
-        return 0.0 if self.penalty.is_smooth_part else self.best.objective * self.excess / (1.0 + self.excess)
 
     def _add_cuts(self, found: Best) -> int:
         ptr = self.problem.sent_ptr
@@ -472,6 +471,7 @@ class CuttingPlanes:
             lambda limits: self.surrogate.scan_mixture(mixture, limits), float(cuts.lam @ cuts.intercept)
         )
         self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
+        self.lost = self.value - found.lower_bound
         return self._next_working_set(scan)
 
     def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:

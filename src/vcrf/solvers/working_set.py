@@ -619,7 +619,8 @@ class _Run:
         d = self.memory.direction(pseudo, free if self.on_face else None)
         cut = d * pseudo >= 0.0
         d[cut & (state.w == 0.0) if self.on_face else cut] = 0.0
-        if float(d @ pseudo) >= 0.0:
+        # Nor is it a direction of descent where secants of saturated posteriors overflow.
+        if not -np.inf < float(d @ pseudo) < 0.0:
             self.memory.clear()
             d = -pseudo
         step = 1.0 if len(self.memory) else 1.0 / max(float(np.linalg.norm(pseudo)), 1e-300)
