@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MAX_PASSES = 20_000
 # A cut that has had no multiplier for so many rounds is dropped.
 _MAX_AGE = 60
+# A feature without weight stays in the working set for so many rounds.
+_MAX_IDLE = 5
 # Times 11 sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
 _MASTER_ROUNDS = 20, 4
 # A step may be longer next time if it gained this share of what the master promised.
@@ -316,6 +318,7 @@ class CuttingPlanes:
         self.w = np.zeros(len(features))
         where = np.searchsorted(features, old)
         self.w[where] = old_w
+        self.n_idle = np.zeros(len(features), np.int64)
         self._set_rows()
 
     def _set_rows(self) -> None:
@@ -480,15 +483,18 @@ class CuttingPlanes:
         return certify(self.penalty, value, 0.0, scan.features, scan.gradients), scan
 
     def _next_working_set(self, scan: Scan) -> int:
-        """Features with a weight, and all that exceed their threshold."""
-        kept = self.active.features[self.w != 0.0]
-        wanted = np.union1d(np.union1d(kept, self.best.features), scan.features)
-        new = np.setdiff1d(wanted, self.active.features, assume_unique=True)
-        if len(new) or len(wanted) < 0.7 * len(self.active):
-            old = self.active.features
-            stays = np.isin(old, wanted, assume_unique=True)
-            self.active, self.w = self.surrogate.compile(old[stays]), self.w[stays]
-            self._set_working_set(wanted)
+        """Features with a weight, and all that exceed their threshold, or did a few rounds ago."""
+        old = self.active.features
+        wanted = np.union1d(np.union1d(old[self.w != 0.0], self.best.features), scan.features)
+        # Multipliers of sequences that tie may change places for ever if each leaves no trace of the other.
+        self.n_idle = np.where(np.isin(old, wanted, assume_unique=True), 0, self.n_idle + 1)
+        stays = self.n_idle <= _MAX_IDLE
+        new = np.setdiff1d(wanted, old, assume_unique=True)
+        if len(new) or np.count_nonzero(stays) < 0.7 * len(old):
+            self.active, self.w, idle = self.surrogate.compile(old[stays]), self.w[stays], self.n_idle[stays]
+            features = np.union1d(old[stays], new)
+            self._set_working_set(features)
+            self.n_idle[np.searchsorted(features, old[stays])] = idle
         else:
             self._set_rows()
         return len(new)

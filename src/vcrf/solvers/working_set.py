@@ -49,6 +49,8 @@ _GAP_MOVES = 0.7
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
 _MAX_PASSES = 20_000
+# Times the largest weight.
+_LONGEST_STEP = 100.0
 
 
 def solve(
@@ -623,6 +625,9 @@ class _Run:
         if not -np.inf < float(d @ pseudo) < 0.0:
             self.memory.clear()
             d = -pseudo
+        # Where curvatures vanish a step may leave the range of numbers.
+        longest = _LONGEST_STEP * (1.0 + float(np.abs(state.w).max(initial=0.0)))
+        d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
         step = 1.0 if len(self.memory) else 1.0 / max(float(np.linalg.norm(pseudo)), 1e-300)
         orthant = orthant_of(state.w, pseudo)
         for trials in range(1, 30):
