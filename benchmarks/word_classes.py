@@ -53,7 +53,7 @@ def main() -> None:
                 began = time.process_time()
                 classes = learn_classes(raw, number, min_count=min_count).classes
                 seconds = time.process_time() - began
-                tagger = VCRF(classes=classes, n_jobs=options.threads).fit(*train)
+                tagger = VCRF(word_classes=classes, n_jobs=options.threads).fit(*train)
                 c = compare(held[1], tagger.predict(held[0]), without)
                 print(
                     f"| {name} | {n_tokens:,} | {number} | {min_count} | {len(classes):,} | {100 * c.error_a:.2f} | "

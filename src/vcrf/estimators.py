@@ -169,7 +169,7 @@ class VCRF(SequenceEstimator):
     inference : "auto", "dense" or "patterns"
         How training sums over label sequences: over all histories of tags - 1 labels, on the automaton of the tag
         patterns in use, or on the one that costs less. The result is the same.
-    classes : path, mapping or WordClasses, optional
+    word_classes : path, mapping or WordClasses, optional
         Classes of words, learnt from raw text (`vcrf classes`, `vcrf.classes.learn_classes`) or from a lexicon: the
         path of a file of `word TAB class` lines, or a mapping from words to names. Families that read the class of the
         word and of its neighbours are added. The model keeps the table.
@@ -231,7 +231,7 @@ class VCRF(SequenceEstimator):
         random_state: int | None = None,
         constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
         inference: str = "auto",
-        classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
+        word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
     ) -> None:
         self.families = families
         self.words = words
@@ -256,7 +256,7 @@ class VCRF(SequenceEstimator):
         self.random_state = random_state
         self.constraints = constraints
         self.inference = inference
-        self.classes = classes
+        self.word_classes = word_classes
 
     def fit(
         self,
@@ -390,7 +390,7 @@ class VCRF(SequenceEstimator):
             as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
         text = read_text(sentences)
         families = self._families(text)
-        table = as_classes(self.classes)
+        table = as_classes(self.word_classes)
         if table is not None:
             families += class_families(table)
         check_readable(text, families)

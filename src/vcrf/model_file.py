@@ -319,10 +319,10 @@ def _restore(contents: tensor_file.Contents) -> Any:
 
 def _give_classes(params: dict[str, Any], classes: WordClasses | None) -> None:
     """Give parameters that are about word classes the file's table."""
-    if params.get("classes") is not None:
+    if params.get("word_classes") is not None:
         if classes is None:
             raise InputError("there is a parameter classes, and no table of word classes")
-        params["classes"] = classes
+        params["word_classes"] = classes
     if isinstance(params.get("families"), list):
         params["families"] = [
             replace(family, sources=tuple(with_classes(family.sources, classes))) for family in params["families"]

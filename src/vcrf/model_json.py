@@ -205,7 +205,7 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in params.items():
         if value is None:
             found[name] = None
-        elif name == "classes":
+        elif name == "word_classes":
             found[name] = "of the model"  # which has the table
         elif _is_families(value):
             found[name] = {"families": [_dump_family(family) for family in value]}

@@ -24,7 +24,7 @@ NEW = [["a", "owl", "sleeps"], ["OWL", "runs"], ["xx", "yy"]]
 @pytest.fixture(scope="module")
 def tagger() -> VCRF:
     """Trained with classes; "owl" is in the table and not in the training text."""
-    return VCRF(classes=TABLE, affix=2).fit(X, Y)
+    return VCRF(word_classes=TABLE, affix=2).fit(X, Y)
 
 
 def test_words_have_classes_or_none() -> None:
@@ -116,7 +116,7 @@ def test_the_model_file_has_the_table(tagger: VCRF, tmp_path) -> None:
     """Labels, parameters and training again are the same without the file of classes; so is tagging alone."""
     tagger.save(tmp_path / "m.vcrf")
     again = vcrf.load(tmp_path / "m.vcrf")
-    assert again.classes == WordClasses.of(TABLE)
+    assert again.word_classes == WordClasses.of(TABLE)
     assert again.predict_marginals(NEW) == tagger.predict_marginals(NEW)
     assert load_tagger(tmp_path / "m.vcrf").predict(NEW) == tagger.predict(NEW)
     assert to_bytes(again) == to_bytes(tagger)
@@ -160,8 +160,8 @@ def test_files_that_do_not_fit_are_refused(tagger: VCRF) -> None:
 def test_wrong_parameters_are_named(tmp_path) -> None:
     """A number is no table; given attributes have no words."""
     with pytest.raises(InputError, match="classes must be the path of a file"):
-        VCRF(classes=3).fit(X, Y)  # type: ignore[arg-type]
+        VCRF(word_classes=3).fit(X, Y)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected a readable file"):
-        VCRF(classes=tmp_path / "no").fit(X, Y)
+        VCRF(word_classes=tmp_path / "no").fit(X, Y)
     with pytest.raises(InputError, match="read off tokens"):
-        VCRF(classes=TABLE).fit([[{"w": "a"}]], [["A"]])
+        VCRF(word_classes=TABLE).fit([[{"w": "a"}]], [["A"]])

@@ -31,9 +31,9 @@ def test_from_raw_text_to_labels(raw: Path, treebank_file: Path, tmp_path: Path,
     assert set(report) == {
         "n_words", "n_classes", "n_rounds", "log_likelihood", "is_interrupted", "classes", "seconds",
     }  # fmt: skip
-    call("train", treebank_file, "--split", "train", "-o", model, "--classes", classes, "--affix", 2)
+    call("train", treebank_file, "--split", "train", "-o", model, "--word-classes", classes, "--affix", 2)
     classes.unlink()
-    assert load(model).classes == table
+    assert load(model).word_classes == table
     assert "class[+1]" in call("show", model).stdout
     tagged = call("tag", model, raw).stdout
     assert tagged
@@ -69,10 +69,9 @@ def test_a_wrong_class_file_is_named_before_training(treebank_file: Path, tmp_pa
     bad = tmp_path / "bad"
     bad.write_text("a\tb\nc\n", encoding="utf-8")
     model = tmp_path / "m.vcrf"
-    assert (
-        "bad:2: expected word TAB class" in call("train", treebank_file, "-o", model, "--classes", bad, code=2).stderr
-    )
+    found = call("train", treebank_file, "-o", model, "--word-classes", bad, code=2)
+    assert "bad:2: expected word TAB class" in found.stderr
     good = tmp_path / "good"
     good.write_text("a\tb\n", encoding="utf-8")
-    found = call("train", treebank_file, "-o", good, "--classes", good, code=2)
+    found = call("train", treebank_file, "-o", good, "--word-classes", good, code=2)
     assert "the file of word classes, which would be overwritten" in found.stderr

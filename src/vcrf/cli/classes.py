@@ -26,11 +26,11 @@ def classes(
     min_count: Annotated[int, typer.Option(metavar="N", min=1, help="Rarer words get no class.")] = 3,
     json: AsJson = False,
 ) -> None:
-    """Learn word classes from raw text, for `vcrf train --classes`.
+    """Learn word classes from raw text, for `vcrf train --word-classes`.
 
     \b
     vcrf classes news.txt.gz -o words.classes
-    vcrf train my.conllu --classes words.classes -o my.vcrf
+    vcrf train my.conllu --word-classes words.classes -o my.vcrf
 
     Words that stand between the same neighbours come into one class (the exchange algorithm). The text should be
     tokenised as the labelled data are. The same text gives the same classes. Ctrl-C ends it early: the classes so far

@@ -20,7 +20,7 @@ _PARAMETERS = {
     "base_strength": "--base-strength", "complexity_strength": "--complexity-strength", "n_jobs": "--threads",
     "l1_ratio": "--l1-ratio", "count_power": "--count-power", "factors": "--factors",
     "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
-    "complexities": "--complexities", "classes": "--classes", "min_count": "--min-count", "rho": "--rho",
+    "complexities": "--complexities", "word_classes": "--word-classes", "min_count": "--min-count", "rho": "--rho",
     "delta": "--delta",
 }  # fmt: skip
 _ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")

@@ -98,7 +98,7 @@ def train(
     words: Annotated[int | None, typer.Option(metavar="N", min=0, help="How far neighbouring words are read.")] = None,
     tags: Annotated[int | None, typer.Option(metavar="N", min=1, help="Longest tag pattern.")] = None,
     affix: Annotated[int | None, typer.Option(metavar="N", min=0, help="Longest prefix and suffix.")] = None,
-    classes: Annotated[
+    word_classes: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Word classes: word TAB class lines, of `vcrf classes` or a lexicon."),
     ] = None,
@@ -194,7 +194,7 @@ def train(
     from vcrf.classes import read_classes
 
     began = time.perf_counter()
-    _check_call(data, output, split, dev, dev_split, plot, classes)
+    _check_call(data, output, split, dev, dev_split, plot, word_classes)
     _check_tuning(tune, folds, plot)
     _check_complexities(complexities, complexity_strength, tune)
     estimator = _estimator(surrogate)
@@ -205,7 +205,7 @@ def train(
         "count_power": count_power, "factors": factors, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
         "patience": patience, "inference": inference.value,
-        "classes": None if classes is None else read_classes(classes),
+        "word_classes": None if word_classes is None else read_classes(word_classes),
     }  # fmt: skip
     # These have a default of the estimator's own.
     if loss is not None:
@@ -249,7 +249,7 @@ def _check_call(
     dev: Path | None,
     dev_split: str | None,
     plot: Path | None,
-    classes: Path | None,
+    word_classes: Path | None,
 ) -> None:
     """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
     from vcrf.cli.checks import check_development, check_output
@@ -257,8 +257,8 @@ def _check_call(
     inputs = dict.fromkeys(data, "a file of training data")
     if dev is not None:
         inputs.setdefault(dev, "the development data")
-    if classes is not None:
-        inputs.setdefault(classes, "the file of word classes")
+    if word_classes is not None:
+        inputs.setdefault(word_classes, "the file of word classes")
     check_output("--output", output, inputs)
     if plot is not None:
         check_output("--plot", plot, {**inputs, output: "the model"})
