@@ -46,7 +46,7 @@ _MAX_AGE = 60
 _MAX_IDLE = 5
 # Times 11 sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
 _MASTER_ROUNDS = 20, 4
-# A step may be longer next time if it gained this share of what the master promised.
+# A step may be longer next time if it gained this share of what the master promised; m3n with an l2 part: if it gained.
 _GOOD_STEP = 0.3
 # Shares of the gap: a master that promises less, with a bound that loses more, leaves it to the multipliers.
 _LITTLE, _LOST = 0.15, 0.3
@@ -426,9 +426,10 @@ class CuttingPlanes:
         Else a step that kept its promise may be longer next time; after many that did not help it must be shorter.
         """
         self.n_null = 0 if now < before else self.n_null + 1
+        is_sure = self.choice.kind == "m3n" and self.penalty.is_smooth_part
         if self.promised < _LITTLE * self._gap() and self.lost > _LOST * self._gap():
             self.rho *= 0.9
-        elif before - now > _GOOD_STEP * self.promised:
+        elif before - now > (0.0 if is_sure else _GOOD_STEP * self.promised):
             self.rho *= 0.7
         elif self.n_null > 5:
             self.rho, self.n_null = 1.5 * self.rho, 0
