@@ -204,8 +204,8 @@ def wait_for_progress(process: object) -> None:
     """Wait until the solver has made a round or two."""
     assert process.stderr is not None  # type: ignore[attr-defined]
     for _ in range(3):
-        while b"training" not in process.stderr.readline():  # type: ignore[attr-defined]
-            pass
+        while b"training" not in (line := process.stderr.readline()):  # type: ignore[attr-defined]
+            assert line, "the command ended before it made progress"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
@@ -232,8 +232,8 @@ def test_a_second_ctrl_c_does_not_lose_the_model(long_training: Path, tmp_path: 
         wait_for_progress(process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        while b"Interrupted: finishing and writing the model" not in process.stderr.readline():
-            pass
+        while b"Interrupted: finishing and writing the model" not in (line := process.stderr.readline()):
+            assert line, "the command ended without a word about Ctrl-C"
         for _ in range(20):  # until it ends: while it certifies, builds and writes
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
