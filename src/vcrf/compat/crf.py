@@ -182,7 +182,7 @@ class CRF(SequenceEstimator):
         result = solve(
             problem, penalty, tol=check_tol(self.tol), max_passes=check_passes("max_iterations", self.max_iterations),
             threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
-            settle=100.0 * (self.delta or 1e-5) / (self.period or 10),
+            settle=100.0 * (1e-5 if self.delta is None else self.delta) / (self.period or 10),
         )  # fmt: skip
         self.__dict__.pop("_weights", None)
         self.result_, self.n_sentences_ = result, len(sentences)

@@ -1,4 +1,4 @@
-"""Exact Hessian of the log-partition on a few features, for chains of order 2, and the L1 quadratic program.
+"""Exact Hessian of the log-partition on a few features, for chains of order 2.
 
 The Hessian is the covariance of the feature counts. Along a sentence, K[b, j] = Cov(count of j so far, [y_t = b])
 moves from token to token by the conditional transition matrix Q, and the covariance of all past counts with the
@@ -315,49 +315,3 @@ def symmetrise(matrix: Floats) -> None:
             total = matrix[i, j] + matrix[j, i]
             matrix[i, j] = total
             matrix[j, i] = total
-
-
-@fast_kernel
-def _add_row(row: Floats, scale: float, out: Floats) -> None:
-    for k in range(len(row)):
-        out[k] += scale * row[k]
-
-
-@kernel
-def l1_quadratic(
-    hessian: Floats, g: Floats, w: Floats, c: Floats, tol: float, max_sweeps: int, d: Floats, product: Floats
-) -> int:
-    """Minimise g.d + d.H d/2 + sum_j c_j |w_j + d_j| over d by coordinate descent; `product` = H d.
-
-    After a full sweep only the coordinates that moved are visited, until they settle; then a full sweep checks.
-    """
-    n = len(g)
-    moving = np.ones(n, np.bool_)
-    full = True
-    for sweep in range(max_sweeps):
-        largest = 0.0
-        for j in range(n):
-            if not moving[j]:
-                continue
-            h = hessian[j, j]
-            old = w[j] + d[j]
-            new = old - (g[j] + product[j]) / h
-            cut = c[j] / h
-            new = new - cut if new > cut else (new + cut if new < -cut else 0.0)
-            change = new - old
-            moving[j] = change != 0.0
-            if change != 0.0:
-                d[j] += change
-                _add_row(hessian[j], change, product)
-                largest = max(largest, h * change * change)
-        if largest <= tol:
-            if full:
-                return sweep + 1
-            full = True
-            moving[:] = True
-        else:
-            full = False
-            if sweep % 10 == 9:
-                full = True
-                moving[:] = True
-    return max_sweeps

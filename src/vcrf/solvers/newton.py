@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf.solvers.quadratic import QuadraticModel, SparseModel
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.types import Bools, Floats, Ints
@@ -17,26 +18,18 @@ from vcrf.types import Bools, Floats, Ints
 MAX_WEIGHTS = 4_000
 # Up to so many weights a Hessian is cheap enough to be taken even for a moderate gap.
 FEW_WEIGHTS = 2_500
-# Of larger problems the most curved weights are done, from a sample of about so many tokens.
+# Larger models are sparse. While one is built it takes 4 n^2 bytes: 2.3 GB at this size.
+MAX_SPARSE_WEIGHTS = 24_000
+_CUT = 1e-3
+# Of the largest problems the most curved weights are done, from a sample of about so many tokens.
 BLOCK = 600
 BLOCK_TOKENS = 8_000
-# How coordinate descent and direct solves alternate.
-_SWEEPS = 10
+# Rounds of coordinate descent and a direct solve.
 _ROUNDS = 25
+# Of direct solves at first, in thresholds.
+_DAMPING = 1e-2
 # A coordinate that is not there: no finite gradient moves it from zero.
 _PINNED = 1e300
-
-
-class QuadraticModel:
-    """Hessian of the smooth part on some features, given by their numbers (sorted)."""
-
-    def __init__(self, features: Ints, hessian: Floats) -> None:
-        self.features, self.hessian = features, hessian
-
-    def places(self, features: Ints) -> tuple[Bools, Ints]:
-        """Which of the model's features are among those given (sorted), and where."""
-        where = np.minimum(np.searchsorted(features, self.features), max(len(features) - 1, 0))
-        return features[where] == self.features, where
 
 
 def has_hessian(surrogate: CrfSurrogate) -> bool:
@@ -46,9 +39,9 @@ def has_hessian(surrogate: CrfSurrogate) -> bool:
     return surrogate.has_hessian and is_short and not surrogate.problem.is_partial
 
 
-def can_model(surrogate: CrfSurrogate, n_weights: int) -> bool:
+def can_model(surrogate: CrfSurrogate, n_weights: int, limit: int = MAX_WEIGHTS) -> bool:
     """Whether there is an exact Hessian, and not of too many weights."""
-    return has_hessian(surrogate) and 0 < n_weights <= MAX_WEIGHTS
+    return has_hessian(surrogate) and 0 < n_weights <= limit
 
 
 def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> QuadraticModel:
@@ -57,6 +50,13 @@ def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: I
     diagonal = np.diag_indices(len(chosen))
     hessian[diagonal] += 1e-12 + 1e-9 * hessian[diagonal]
     return QuadraticModel(active.features[chosen], hessian)
+
+
+def make_sparse(model: QuadraticModel, thresholds: Floats) -> QuadraticModel:
+    """A model of many features without the entries that are small by their thresholds."""
+    if len(model.features) <= MAX_WEIGHTS:
+        return model
+    return SparseModel.of(model, thresholds, _CUT)
 
 
 def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
@@ -74,16 +74,13 @@ def newton_direction(
     smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for. Rounds end
     when one brings less than the share `enough` of the whole decrease: the model itself is only so good.
     """
-    from vcrf.kernels import hessian
-
     d, product = np.zeros(len(g)), np.zeros(len(g))
-    damping = 1e-2
+    faces = _Faces(model, c)
     first = value = _model_value(g, w, c, d, product)
     for _ in range(_ROUNDS):
         # Small moves of coordinate descent do not mean that it is done: on a flat face it only crawls.
-        hessian.l1_quadratic(model.hessian, g, w, c, tol, _SWEEPS, d, product)
-        d, product = _improve_on_face(model, g, w, c, d, product, damping)
-        damping = max(0.3 * damping, 1e-9)
+        model.descend(g, w, c, tol, d, product)
+        d, product = _improve_on_face(model, faces, g, w, c, d, product)
         before, value = value, _model_value(g, w, c, d, product)
         if before - value <= enough * (first - value):
             break
@@ -91,49 +88,53 @@ def newton_direction(
 
 
 def _improve_on_face(
-    model: QuadraticModel, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats, damping: float
+    model: QuadraticModel, faces: _Faces, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats
 ) -> tuple[Floats, Floats]:
-    """Move towards the minimiser of the model on the face of w + d; weights that would change sign stop at zero.
-
-    Features that nearly repeat each other make the face flat: `damping` keeps the move from running along it.
-    """
+    """Move towards the minimiser of the model on the face of w + d; weights that would change sign stop at zero."""
     u = w + d
-    free = u != 0.0
-    if not np.any(free):
-        return d, product
-    move = _solve_on_face(model, free, np.where(free, -(g + product + c * np.sign(u)), 0.0), damping)
+    move = faces.solve(u != 0.0, -(g + product + c * np.sign(u)))
     value, step = _model_value(g, w, c, d, product), 1.0
     while step > 1e-3:
         target = u + step * move
         target[target * u <= 0.0] = 0.0
         trial = target - w
-        trial_product = model.hessian @ trial
+        trial_product = model.product(trial)
         if _model_value(g, w, c, trial, trial_product) < value:
-            return trial, trial_product
+            d, product = trial, trial_product
+            break
         step *= 0.5
+    faces.learn(step)
     return d, product
 
 
-def _solve_on_face(model: QuadraticModel, free: Bools, target: Floats, damping: float) -> Floats:
-    """Solve (H + damping diag H) x = target on the free coordinates; x = 0 elsewhere.
+class _Faces:
+    """Solves on the faces of one model.
 
-    Rounding can leave a flat face indefinite: the damping then grows until the factor exists.
+    Features that nearly repeat each other make a face flat, and a damping keeps moves from running along it. It is
+    measured in thresholds c: where a direction has less curvature than that, a move changes the gradients by little
+    that the certificate feels. The curvature itself is no measure: that of frequent features is thousands of times
+    c, and so are the changes of the gradient along directions that are flat for them.
     """
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    which = np.flatnonzero(free)
-    x = np.zeros(len(free))
-    while damping <= 1.0:
-        block = model.hessian[np.ix_(which, which)]
-        block[np.diag_indices(len(which))] *= 1.0 + damping
-        try:
-            factor = cho_factor(block, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            damping *= 10.0
-            continue
-        x[which] = cho_solve(factor, target[which], check_finite=False)
-        break
-    return x
+    def __init__(self, model: QuadraticModel, c: Floats) -> None:
+        self.model, self.damping = model, _DAMPING
+        curvature = model.curvature
+        self.unit = np.where(c > 0.0, np.minimum(c, curvature), curvature)
+
+    def learn(self, step: float) -> None:
+        """A move that had to be shortened went too far along a flat direction."""
+        if step == 1.0:
+            self.damping = max(0.3 * self.damping, self.model.least_damping)
+        elif step < 0.5:
+            self.damping = min(5.0 * self.damping, 1.0)
+
+    def solve(self, free: Bools, target: Floats) -> Floats:
+        """Solve (H + damping) x = target on the free coordinates; x = 0 elsewhere."""
+        which = np.flatnonzero(free)
+        x = np.zeros(len(free))
+        if len(which):
+            x[which] = self.model.solve(which, self.damping * self.unit[which], target[which])
+        return x
 
 
 def _model_value(g: Floats, w: Floats, c: Floats, d: Floats, product: Floats) -> float:

@@ -21,7 +21,7 @@ class Status(Enum):
     INTERRUPTED = "The run was interrupted; these are the best weights so far."
     CHOSEN = "These weights had the best error on the development set; the gap is that of these weights."
     SETTLED = (
-        "The objective hardly moves any more, and Newton steps are not to be had (for all of 4,000 weights at most)."
+        "The objective hardly moves any more, and Newton steps are not to be had (for all of 24,000 weights at most)."
     )
     STALLED = "No further decrease is possible in double precision; the gap is above the tolerance."
     UNCERTIFIED = "Some feature has strength 0, so that there is no certificate; no more passes, or no more progress."

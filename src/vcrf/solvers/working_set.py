@@ -20,8 +20,9 @@ from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers import newton
 from vcrf.solvers.certificate import certify
-from vcrf.solvers.newton import QuadraticModel, build_model, can_model, has_hessian, newton_direction, spread
+from vcrf.solvers.newton import build_model, can_model, has_hessian, make_sparse, newton_direction, spread
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
+from vcrf.solvers.quadratic import QuadraticModel, SparseModel
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
@@ -49,6 +50,9 @@ _GAP_MOVES = 0.7
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
 _MAX_PASSES = 20_000
+# New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
+_FEW_NEW = 100
+_NUDGE = 1e-3
 # Times the largest weight.
 _LONGEST_STEP = 100.0
 
@@ -91,12 +95,15 @@ def solve(
     """
     from threadpoolctl import threadpool_limits
 
+    has_to_settle = settle is not None and settle > 0.0
     gap_moves, settle = (_GAP_MOVES, 0.01 * tol) if settle is None else (0.0, settle)
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
         choice = surrogate or SmoothChoice("crf", None, np.zeros(problem.text.n_sentences) if costs is None else costs)
         run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
         run.watch, run.gap_moves = watch, gap_moves
+        if not has_to_settle and not run.penalty.is_smooth_part:
+            run.most_weights = newton.MAX_SPARSE_WEIGHTS
         return run.run(start)
 
 
@@ -205,6 +212,7 @@ class _Run:
         self.history: list[IterationRecord] = []
         self.watch: Watch | None = None
         self.gap_moves = _GAP_MOVES
+        self.most_weights = newton.MAX_WEIGHTS  # that Newton steps are taken on
         self.began = time.perf_counter()
 
     def _can_carry_weight(self, mass: Floats) -> Bools:
@@ -287,10 +295,11 @@ class _Run:
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
-            if decrease < self.settle and not now[2] < self.gap_moves * self.mark[2]:
-                if not can_model(self.surrogate, n_free):
+            if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
+                if can_model(self.surrogate, n_free, self.most_weights):
+                    self.is_block_enough = False
+                elif self.settle > 0.0:
                     raise _Interrupted(Status.SETTLED)
-                self.is_block_enough = False
             self.mark = now
 
     def _first_state(self, start: SolverResult | None) -> _State:
@@ -503,7 +512,8 @@ class _Run:
 
     def _can_model(self, n_free: int) -> bool:
         """Whether Newton steps on all weights are wanted and can be had."""
-        return can_model(self.surrogate, n_free) and (n_free <= newton.FEW_WEIGHTS or not self.is_block_enough)
+        is_wanted = n_free <= newton.FEW_WEIGHTS or not self.is_block_enough
+        return is_wanted and can_model(self.surrogate, n_free, self.most_weights)
 
     def _mean_violation(self, state: _State) -> float:
         """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
@@ -517,6 +527,9 @@ class _Run:
             if gap <= enough:
                 break
             is_new = self._renew_model(state)
+            is_sparse = isinstance(self.model, SparseModel)
+            # Each step on many weights takes seconds: none for a gap that is small enough as it is.
+            enough = max(enough, 0.8 * self.tol * state.objective) if is_sparse else enough
             new, step = self._newton_step(state, self.model)
             state = state if new is None else new
             self._report(state, "newton")
@@ -525,21 +538,43 @@ class _Run:
                 # Too far away: more quasi-Newton steps before the next attempt.
                 self.n_rest = 2
                 break
-            if step < 0.2 or gap > 0.3 * before:
+            if step < 0.2 or gap > (0.7 if is_sparse else 0.3) * before:
                 self.model = None
         self.memory.clear()
         return state
 
     def _renew_model(self, state: _State) -> bool:
         """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
-        moving = state.active.features[(state.w != 0.0) | (state.pseudo != 0.0)]
-        if self.model is not None and np.all(np.isin(moving, self.model.features, assume_unique=True)):
-            return False
+        moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        if self.model is not None:
+            new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
+            if isinstance(self.model, SparseModel) and 0 < len(new) <= _FEW_NEW:
+                self.model = self._extended(self.model, state, new)
+                return False
+            if len(new) == 0:
+                return False
         self._check_limit()
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.95 * state.thresholds))
+        if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
+            chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         self.model = None  # before the new one is built: there is room for one
-        self.model = build_model(self.surrogate, state.active, state.w, chosen)
+        model = build_model(self.surrogate, state.active, state.w, chosen)
+        self.model = make_sparse(model, state.thresholds[chosen])
         return True
+
+    def _extended(self, model: SparseModel, state: _State, new: Ints) -> SparseModel:
+        """The model with a few more features, whose rows of the Hessian are differences of gradients: a pass each."""
+        present, where = model.places(state.active.features)
+        rows, corner = np.zeros((len(new), len(where))), np.zeros((len(new), len(new)))
+        for k, j in enumerate(new):
+            moved = state.w.copy()
+            moved[j] += _NUDGE
+            row = (self._evaluate(state, moved).g_value - state.g_value) / _NUDGE
+            rows[k, present], corner[k] = row[where[present]], row[new]
+        corner = 0.5 * (corner + corner.T)
+        diagonal = np.diag_indices(len(new))
+        corner[diagonal] = np.maximum(corner[diagonal], 1e-3 * state.thresholds[new])
+        return model.extended(state.active.features[new], rows, corner)
 
     def _polish(self, state: _State) -> _State:
         """Newton steps on the most curved weights, where there are too many for Newton steps on all.
@@ -576,7 +611,7 @@ class _Run:
         problem = self.problem
         stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
         model = build_model(self.surrogate, state.active, state.w, most, stride)
-        known = np.flatnonzero(model.hessian.diagonal() > 0.1 * curvature[most])
+        known = np.flatnonzero(model.curvature > 0.1 * curvature[most])
         return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])
 
     def _violation_inside(self, state: _State) -> float:
@@ -589,11 +624,10 @@ class _Run:
         g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
         present, where = model.places(state.active.features)
         curved = np.where(present, self._penalty_curvature(state.groups, state.w)[where], 0.0)
-        diagonal = np.diag_indices(len(w))
-        kept = model.hessian[diagonal]
-        model.hessian[diagonal] += curved
+        kept = model.curvature
+        model.set_curvature(kept + curved)
         found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
-        model.hessian[diagonal] = kept
+        model.set_curvature(kept)
         d = np.zeros(len(state.w))
         d[where[present]] = found[present]
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))

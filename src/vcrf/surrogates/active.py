@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
 _BLOCKS = 4
+# Hessians of more features have 4 bytes a number: half the memory, and precise enough for a direction.
+_MAX_DOUBLE = 4_000
 # Patterns that a token's slots are looked up among; with more, every entry has a slot of its own.
 _MAX_PATTERNS = 4_000_000
 
@@ -218,3 +220,9 @@ def firing_of(active: ActiveSet, chosen: Ints) -> Firing:
         active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
         active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,
     )  # fmt: skip
+
+
+def zero_hessian(chosen: Ints) -> Floats:
+    """Zeros for the Hessian of the chosen features."""
+    n = len(chosen)
+    return np.zeros((n, n), np.float64 if n <= _MAX_DOUBLE else np.float32)

@@ -13,7 +13,7 @@ import numpy as np
 
 from vcrf.families.keys import group_columns, take_rows
 from vcrf.problem import Problem
-from vcrf.surrogates.active import ActiveSet, compile_features, firing_of
+from vcrf.surrogates.active import ActiveSet, compile_features, firing_of, zero_hessian
 from vcrf.surrogates.hard import redo_hard_sentence
 from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -289,7 +289,7 @@ class CrfSurrogate:
         firing = firing_of(active, chosen)
         per_token = np.diff(active.row_ptr)[active.rows].sum(axis=1) + np.diff(active.cor_ptr)
         most = int(per_token.max(initial=0)) + len(firing.table_code)
-        out = np.zeros((len(chosen), len(chosen)))
+        out = zero_hessian(chosen)
         n_parts = self.workers.threads
         table = self._tables.exp[self._tables.offsets[2] :]
         self.workers.run(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.surrogates.active import ActiveSet
+from vcrf.surrogates.active import ActiveSet, zero_hessian
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
     firing = _firing(active, plan, chosen)
     max_current = int(np.diff(active.row_ptr)[active.rows].sum(axis=1).max(initial=0)) + 1
     max_fired = int(np.diff(active.cor_ptr).max(initial=0)) + plan.automaton.order
-    out = np.zeros((len(chosen), len(chosen)))
+    out = zero_hessian(chosen)
     sentences, n_parts = surrogate._sentences(), workers.threads
     results = [
         PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
