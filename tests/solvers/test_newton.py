@@ -261,7 +261,7 @@ def test_all_weights_or_the_most_curved_first(monkeypatch, tol, few):
 def test_sparse_models_are_dense_ones_without_small_entries(quadratic):
     """What is kept is as it was, what is left out is small by the thresholds, and the diagonal stays."""
     matrix, _, _, c = quadratic
-    model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.5)
+    model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.5, 1e-9)
     found, small = model.matrix.toarray(), np.abs(matrix) <= 0.5 * np.sqrt(np.outer(c, c))
     np.fill_diagonal(small, False)
     np.testing.assert_array_equal(found, np.where(small, 0.0, matrix))
@@ -277,7 +277,7 @@ def test_sparse_models_are_dense_ones_without_small_entries(quadratic):
 def test_sparse_descent_takes_the_steps_of_dense_descent(quadratic, sweeps):
     """As many sweeps, to the same point."""
     matrix, g, w, c = quadratic
-    model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.0)
+    model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.0, 1e-9)
     dense, sparse = (np.zeros(len(g)), np.zeros(len(g))), (np.zeros(len(g)), np.zeros(len(g)))
     stored = model.matrix
     n_dense = descend_dense(matrix, g, w, c, 1e-12, sweeps, *dense)
@@ -294,8 +294,8 @@ def test_newton_direction_of_a_sparse_model(quadratic, n_direct):
     """Direct solves for a few coordinates and coordinate descent for the others find the minimum, too."""
     matrix, g, w, c = quadratic
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quadratic_module, "_DIRECT", n_direct)
-        model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.0)
+        patch.setattr(quadratic_module, "_MORE_DIRECT", n_direct)
+        model = SparseModel.of(QuadraticModel(np.arange(len(c)), matrix), c, 0.0, 1e-9)
         d = newton_direction(model, g, w, c, 1e-20, enough=0.0)
     assert model_value(matrix, g, w, c, d) == pytest.approx(least_value(matrix, g, w, c), rel=1e-6, abs=1e-6)
 
@@ -310,7 +310,7 @@ def test_extended_models(quadratic, seed):
     old, new = np.flatnonzero(~is_new), np.flatnonzero(is_new)
     if len(old) == 0 or len(new) == 0:
         return
-    model = SparseModel.of(QuadraticModel(numbers[old], matrix[np.ix_(old, old)]), c[old], 0.0)
+    model = SparseModel.of(QuadraticModel(numbers[old], matrix[np.ix_(old, old)]), c[old], 0.0, 1e-9)
     whole = model.extended(numbers[new], matrix[np.ix_(new, old)], matrix[np.ix_(new, new)])
     np.testing.assert_array_equal(whole.features, numbers)
     np.testing.assert_array_equal(whole.matrix.toarray(), matrix)
@@ -328,9 +328,9 @@ def test_many_weights_are_certified_with_sparse_models(monkeypatch, tags):
     monkeypatch.setattr(working_set, "_POLISH_BELOW", 0.0)
     sparse = []
 
-    def spy(model, thresholds):
+    def spy(model, thresholds, tol):
         assert model.hessian.dtype == np.float32
-        sparse.append(newton.make_sparse(model, thresholds))
+        sparse.append(newton.make_sparse(model, thresholds, tol))
         return sparse[-1]
 
     monkeypatch.setattr(working_set, "make_sparse", spy)

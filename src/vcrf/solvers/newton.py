@@ -52,11 +52,11 @@ def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: I
     return QuadraticModel(active.features[chosen], hessian)
 
 
-def make_sparse(model: QuadraticModel, thresholds: Floats) -> QuadraticModel:
+def make_sparse(model: QuadraticModel, thresholds: Floats, tol: float) -> QuadraticModel:
     """A model of many features without the entries that are small by their thresholds."""
     if len(model.features) <= MAX_WEIGHTS:
         return model
-    return SparseModel.of(model, thresholds, _CUT)
+    return SparseModel.of(model, thresholds, _CUT, tol)
 
 
 def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:

@@ -11,9 +11,10 @@ from vcrf.types import Bools, Floats, Ints
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# Of a sparse model so many of the most curved weights are solved for directly. The others hardly touch each other, and
-# coordinate descent is done with them in a few sweeps.
-_DIRECT = 2_000
+# Of a sparse model so many of the most curved weights are solved for directly, and more for a small gap. The others
+# hardly touch each other, and coordinate descent is done with them in a few sweeps.
+_DIRECT, _MORE_DIRECT = 2_000, 4_000
+_SMALL_TOL = 1e-3
 
 
 class QuadraticModel:
@@ -61,23 +62,25 @@ class SparseModel(QuadraticModel):
     Entries below cut * sqrt(c_i c_j) are left out: moved by 1, a weight changes no gradient by more of its threshold.
     """
 
-    # Along directions that are flatter than this the solution is not sought: hundreds of weights would change sign, one
-    # after the other, for a decrease of the gap that does not count at the tolerances that such problems are solved to.
-    n_sweeps, least_damping = 30, 1e-2
+    n_sweeps = 30
 
-    def __init__(self, features: Ints, matrix: csr_array) -> None:
-        self.features, self.matrix = features, matrix
+    def __init__(self, features: Ints, matrix: csr_array, tol: float) -> None:
+        self.features, self.matrix, self.tol = features, matrix, tol
+        # Along directions that are much flatter the solution is not sought: hundreds of weights would change sign, one
+        # after the other, for a decrease of the gap that does not count.
+        self.least_damping = min(10.0 * tol, 1e-2)
+        self.n_direct = _MORE_DIRECT if tol < _SMALL_TOL else _DIRECT
         self.last: tuple[Ints, Floats, tuple[Floats, bool]] | None = None  # coordinates, damping and their factor
 
     @classmethod
-    def of(cls, model: QuadraticModel, c: Floats, cut: float) -> SparseModel:
-        """The sparse model of a dense one; c are the thresholds."""
+    def of(cls, model: QuadraticModel, c: Floats, cut: float, tol: float) -> SparseModel:
+        """The sparse model of a dense one, for a relative gap of `tol`; c are the thresholds."""
         from scipy.sparse import csr_array
 
         from vcrf.kernels import quadratic
 
         ptr, index, values = quadratic.compress(model.hessian, cut, np.sqrt(c))
-        return cls(model.features, csr_array((values, index, ptr), shape=model.hessian.shape))
+        return cls(model.features, csr_array((values, index, ptr), shape=model.hessian.shape), tol)
 
     def extended(self, features: Ints, rows: Floats, corner: Floats) -> SparseModel:
         """With a few more features: `rows` are theirs with the old ones, `corner` with each other."""
@@ -87,7 +90,7 @@ class SparseModel(QuadraticModel):
         order = np.argsort(joined, kind="stable")
         side = csr_array(rows)
         matrix = csr_array(block_array([[self.matrix, side.T], [side, csr_array(corner)]], format="csr"))
-        return SparseModel(joined[order], csr_array(matrix[order][:, order]))
+        return SparseModel(joined[order], csr_array(matrix[order][:, order]), self.tol)
 
     @property
     def curvature(self) -> Floats:
@@ -106,7 +109,7 @@ class SparseModel(QuadraticModel):
         """Of the most curved among the coordinates `which`, given the others."""
         from scipy.linalg import cho_solve
 
-        most = np.sort(np.argsort(-self.curvature[which], kind="stable")[:_DIRECT])
+        most = np.sort(np.argsort(-self.curvature[which], kind="stable")[: self.n_direct])
         direct, extra = which[most], extra[most]
         if self.last is None or not (np.array_equal(self.last[0], direct) and np.array_equal(self.last[1], extra)):
             self.last = direct, extra, _factor(self.matrix[direct][:, direct].toarray(), extra)

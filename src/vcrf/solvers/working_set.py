@@ -559,7 +559,7 @@ class _Run:
             chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         self.model = None  # before the new one is built: there is room for one
         model = build_model(self.surrogate, state.active, state.w, chosen)
-        self.model = make_sparse(model, state.thresholds[chosen])
+        self.model = make_sparse(model, state.thresholds[chosen], self.tol)
         return True
 
     def _extended(self, model: SparseModel, state: _State, new: Ints) -> SparseModel:
