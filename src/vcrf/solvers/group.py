@@ -7,14 +7,10 @@ twins of several families share the column (the merged penalty is then the small
 The certificate is that of L1 with norms of groups: P* >= theta (F(w) - w.g), theta = 1 / max(1, max_G ||g_G|| / c_G)
 over ALL groups.
 
-On a working set of groups, quasi-Newton steps on the forward-backward envelope (PANOC: Stella, Themelis, Sopasakis and
-Patrinos, 2017). With z(w) the proximal step from w in a metric M (one number a group, from the curvatures of the last
-scan), the envelope is the model that z minimises:
-
-    E(w) = F(w) + g.(z - w) + 1/2 (z - w)' M (z - w) + sum_G c_G ||z_G||
-
-Where M bounds the curvature, E has the minimum of the objective, P(z(w)) <= E(w), and no kinks: a group may come and go
-along a quasi-Newton step. (Steps on the objective itself stop at kinks: on Tamil the gap stayed at a half.)
+On a working set of groups, proximal quasi-Newton steps (Lee, Sun and Saunders, 2014): the quadratic model of F from the
+last steps, with the norms as they are, is minimised without a pass over the data (`solvers.group_model`), and a line
+search on the objective follows. Groups come and go inside a step, and the curvature of the norms, which is c / ||w_G||
+and varies by orders of magnitude, need not be learnt from steps.
 """
 
 from __future__ import annotations
@@ -27,6 +23,7 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
+from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
@@ -34,11 +31,9 @@ from vcrf.surrogates.choice import SmoothChoice
 from vcrf.types import Floats, Ints
 
 _MAX_PASSES = 10_000
-_MEMORY = 30
+_MEMORY = 8
 # Times the largest weight.
 _LONGEST_STEP = 10.0
-# Steps between two looks at the metric and the gap.
-_PERIOD = 10
 
 
 def solve_group(
@@ -72,15 +67,6 @@ class _Point(NamedTuple):
     value: float
     g: Floats
     objective: float
-
-
-class _Envelope(NamedTuple):
-    """A point with its envelope's value, its proximal step and M (w - step), which is zero at the optimum."""
-
-    point: _Point
-    value: float
-    step: Floats
-    residual: Floats
 
 
 class _Stop(Exception):
@@ -118,7 +104,6 @@ class _Run:
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
         self.memory = LbfgsMemory(_MEMORY)
-        self.stiffness = 1.0
 
     def run(self, start: SolverResult | None) -> SolverResult:
         status = Status.CONVERGED
@@ -137,7 +122,7 @@ class _Run:
                 if self._gap() <= self.tol * self.point.objective:
                     break
                 before, gap = self.point.objective, self._gap()
-                self._minimise(n_steps, max(0.1 * gap / before, 0.5 * self.tol))
+                self._minimise(n_steps, max(0.1 * gap / before, 0.8 * self.tol))
                 n_steps = min(int(1.3 * n_steps), 300)
                 is_idle = before - self.point.objective <= 1e-15 * before and gap >= best_gap
                 n_idle, best_gap = n_idle + 1 if is_idle else 0, min(gap, best_gap)
@@ -166,52 +151,47 @@ class _Run:
         ]
         self.active: ActiveSet = self.surrogate.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
         sizes = np.array([len(part) for part in parts], np.int64)
-        self.first = np.cumsum(sizes) - sizes
-        self.group = np.repeat(np.arange(len(sizes)), sizes)
-        thresholds = self.penalty.thresholds(self.active.features)
-        self.strengths = thresholds[self.first] if len(sizes) else np.zeros(0)
-
-    def _norms(self, x: Floats) -> Floats:
-        """Norm of each group of the working set."""
-        return np.sqrt(np.bincount(self.group, x**2, len(self.first)))
-
-    def _shrink(self, x: Floats, steps: Floats) -> Floats:
-        """Proximal operator: each group towards zero by step * c, or to zero."""
-        norms = self._norms(x)
-        scale = np.maximum(1.0 - steps * self.strengths / np.maximum(norms, 1e-300), 0.0)
-        return x * scale[self.group]
+        first = np.cumsum(sizes) - sizes
+        self.groups = Groups(sizes, self.penalty.thresholds(self.active.features[first]))
 
     # ----- evaluation and certificate
 
     def _evaluate(self, w: Floats) -> _Point:
         value, g = self.surrogate.value_and_gradient(self.active, w)
-        return _Point(w, value, g, value + float(self.strengths @ self._norms(w)))
+        return _Point(w, value, g, value + self.groups.penalty(w))
 
     def _certify(self) -> None:
         """Lower bound from a scan; groups that exceed their strength join the working set."""
-        w, features = self.point.w, self.active.features
+        w, features, groups = self.point.w, self.active.features, self.groups
         nonzero = np.flatnonzero(w)
         _, scan = self.surrogate.scan(self.surrogate.compile(features[nonzero]), w[nonzero], self.limits)
-        used = features[np.repeat(self._norms(w) > 0.0, np.bincount(self.group, minlength=len(self.first)))]
+        used = features[(groups.norms(w) > 0.0)[groups.of]]
         self._set_groups(np.union1d(used, scan.features))
         wide = np.zeros(len(self.active))
         wide[np.searchsorted(self.active.features, features[nonzero])] = w[nonzero]
         self.point = self._evaluate(wide)
-        ratios = self._norms(self.point.g) / self.strengths
+        groups = self.groups
+        ratios = groups.norms(self.point.g) / groups.strengths
         self.excess = float(ratios.max(initial=1.0)) - 1.0
         bound = (self.point.value - float(wide @ self.point.g)) / (1.0 + self.excess)
         self.lower_bound = max(self.lower_bound, bound)
         curvature = self.surrogate.curvatures(self.active)
-        stays = (ratios > 0.9) | (self._norms(wide) > 0.0)
-        if not np.all(stays):
-            kept = stays[self.group]
-            g, w, curvature = self.point.g[kept], wide[kept], curvature[kept]
-            self._set_groups(self.active.features[kept])
-            self.point = _Point(w, self.point.value, g, self.point.objective)
-        largest = np.zeros(len(self.first))
-        np.maximum.at(largest, self.group, curvature)
+        kept = ((ratios > 0.9) | (groups.norms(wide) > 0.0))[groups.of]
+        self._set_groups(self.active.features[kept])
+        self.point = _Point(wide[kept], self.point.value, self.point.g[kept], self.point.objective)
         # At the optimum the variance of a group in use is about its strength; on the way it may vanish.
-        self.curvature = np.maximum(largest, np.maximum(1e-3 * self.strengths, 1e-8 * float(largest.max(initial=0.0))))
+        floor = np.maximum(1e-3 * self.groups.strengths[self.groups.of], 1e-8 * float(curvature.max(initial=0.0)))
+        self.curvature = np.maximum(curvature[kept], floor)
+        self._keep_secants(features)
+
+    def _keep_secants(self, old: Ints) -> None:
+        """Follow the change of the working set, unless most of it is new."""
+        new = self.active.features
+        kept = np.flatnonzero(np.isin(old, new, assume_unique=True))
+        if len(new) - len(kept) > 0.2 * len(new):
+            self.memory.clear()
+        else:
+            self.memory.resize(kept, np.searchsorted(new, old[kept]), len(new))
 
     def _gap(self) -> float:
         return max(self.point.objective - self.lower_bound, 0.0)
@@ -219,71 +199,37 @@ class _Run:
     # ----- minimise on the working set
 
     def _minimise(self, n_steps: int, target: float) -> None:
-        """Quasi-Newton steps until the gap would be below the target if no group outside were violated."""
-        self.memory.clear()
-        here = self._soften()
-        for i in range(1, n_steps + 1):
-            here = self._move(here)
-            if i % _PERIOD == 0 or i == n_steps:
-                self._check_limit()
-                new = self._evaluate(here.step)
-                if new.objective < self.point.objective:
-                    self.point = new
-                if self._gap_on_working_set() <= target * self.point.objective:
-                    return
-                if self._is_too_soft(here, new):
-                    here = self._stiffen(here.point)
-
-    def _soften(self) -> _Envelope:
-        """The envelope at the best point, in a metric as soft as seems safe."""
-        self.stiffness *= 0.7
-        here = self._envelope(self.point)
-        while self._is_too_soft(here, self._evaluate(here.step)):
-            self._check_limit()
-            here = self._stiffen(here.point)
-        return here
-
-    def _stiffen(self, point: _Point) -> _Envelope:
-        self.stiffness *= 2.0
-        self.memory.clear()
-        return self._envelope(point)
-
-    def _is_too_soft(self, here: _Envelope, new: _Point) -> bool:
-        """Whether the objective at the proximal step exceeds the model that the step minimises."""
-        return new.objective > here.value + 1e-12 * (1.0 + abs(here.value)) and self.stiffness < 1e12
-
-    def _envelope(self, point: _Point) -> _Envelope:
-        metric = self.stiffness * self.curvature
-        wide = metric[self.group]
-        step = self._shrink(point.w - point.g / wide, 1.0 / metric)
-        move = step - point.w
-        model = point.value + float(point.g @ move) + 0.5 * float(move**2 @ wide)
-        return _Envelope(point, model + float(self.strengths @ self._norms(step)), step, -wide * move)
-
-    def _move(self, here: _Envelope) -> _Envelope:
-        """The quasi-Newton step, or between it and the proximal step, so that the envelope falls."""
-        self.memory.inverse = 1.0 / (self.stiffness * self.curvature[self.group])
-        proximal = here.step - here.point.w
-        d = self.memory.direction(here.residual, None) if len(self.memory) else proximal
-        # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
-        longest = _LONGEST_STEP * (1.0 + float(np.abs(here.point.w).max(initial=0.0)))
-        d, proximal = (x * min(1.0, longest / max(float(np.abs(x).max(initial=0.0)), 1e-300)) for x in (d, proximal))
-        share = 1.0
-        while True:
-            self._check_limit()
-            new = self._envelope(self._evaluate(here.point.w + share * d + (1.0 - share) * proximal))
-            if new.value <= here.value + 1e-4 * float(here.residual @ proximal) or share == 0.0:
+        """Steps until the gap would be below the target if no group outside were violated."""
+        for _ in range(n_steps):
+            if self._gap_on_working_set() <= target * self.point.objective:
                 break
-            share = 0.4 * share if share > 0.05 else 0.0
-        if new.value < self.lower_bound:
-            # No envelope is below the optimum unless the metric is too soft.
-            return self._stiffen(self.point)
-        self.memory.add(new.point.w - here.point.w, new.residual - here.residual)
-        return new
+            self._check_limit()
+            if not self._step():
+                break
+
+    def _step(self) -> bool:
+        """One proximal quasi-Newton step; whether the objective could be lowered."""
+        point = self.point
+        model = QuasiNewtonModel(self.groups, self.curvature, *self.memory.pairs())
+        d = model.direction(point.g, point.w)
+        # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
+        longest = _LONGEST_STEP * (1.0 + float(np.abs(point.w).max(initial=0.0)))
+        d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
+        predicted = float(point.g @ d) + self.groups.penalty(point.w + d) - self.groups.penalty(point.w)
+        step = 1.0
+        while step > 1e-4:
+            new = self._evaluate(point.w + step * d)
+            if new.objective <= point.objective + 1e-4 * step * predicted:
+                self.memory.add(new.w - point.w, new.g - point.g)
+                self.point = new
+                return True
+            step *= 0.4
+        self.memory.clear()
+        return False
 
     def _gap_on_working_set(self) -> float:
         point = self.point
-        worst = float((self._norms(point.g) / self.strengths).max(initial=1.0))
+        worst = float((self.groups.norms(point.g) / self.groups.strengths).max(initial=1.0))
         return point.objective - (point.value - float(point.w @ point.g)) / worst
 
     def _check_limit(self) -> None:

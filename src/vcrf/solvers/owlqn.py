@@ -66,6 +66,10 @@ class LbfgsMemory:
             step[where], change[where] = steps[slot][kept], changes[slot][kept]
             self.add(step, change)
 
+    def pairs(self) -> tuple[Floats, Floats]:
+        """Steps and changes, oldest first."""
+        return self._steps[self._order], self._changes[self._order]
+
     def direction(self, pseudo: Floats, free: Bools | None) -> Floats:
         """Minus the approximate inverse Hessian times the pseudo-gradient, on the free coordinates if given."""
         d = -pseudo
