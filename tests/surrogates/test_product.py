@@ -119,6 +119,21 @@ def test_scan_finds_every_gradient_above_its_limit(kind, data):
 
 @few
 @given(st.data())
+def test_a_scan_finds_the_mean_losses(data):
+    """At order 1 too, where it keeps no posteriors of arcs; a pass between two scans leaves them alone."""
+    case = data.draw(cases(max_length=4, max_tags=3))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 300.0)))
+    loss = data.draw(st.sampled_from([*LOSSES, EditLoss()]))
+    surrogate, truth = surrogate_of(ProductSurrogate, case.problem, loss), LossEnumeration(case.problem, features, loss)
+    nothing = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
+    surrogate.scan(surrogate.compile(numbers), w, nothing)
+    surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
+    expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
+    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-8, atol=1e-9)
+
+
+@few
+@given(st.data())
 def test_hamming_on_the_product_is_the_fast_path(data):
     """One state a layer: the plain chain with costs, for crf and for the exponential surrogate."""
     case = data.draw(cases(loss=True))

@@ -277,3 +277,26 @@ def test_bad_arguments_are_refused():
         evaluate("crf", lattice, good, [0, 1], "mean")
     with pytest.raises(InputError, match="only the form 'max'"):
         evaluate("m3n", lattice, good, [0, 1], "sum")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("exponent", [16, 18, 25, 100, 290])
+def test_huge_scores_have_posteriors(loss, exponent):
+    """Rounding of the scores alone is many nats: posteriors still sum to 1, and are those of the best sequence."""
+    rng = np.random.default_rng(exponent)
+    for length in range(1, 5):
+        lattice = DenseLattice(10.0**exponent * rng.normal(size=(length, 3, 3)), 3, 2)
+        y = rng.integers(0, 3, length)
+        automaton = automaton_of(loss, y, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            log_z, posterior, mean = sentence.arc_posteriors(lattice, automaton)
+            for kind, form in FORMS:
+                found = evaluate(kind, lattice, automaton, y, form)
+                assert found.value >= 0.0
+                assert np.all(np.isfinite(found.gradient)) or found.value == np.inf
+        best, score = lattice.viterbi()
+        assert log_z == pytest.approx(score, rel=1e-12)
+        np.testing.assert_allclose(posterior.sum(axis=(1, 2)), 1.0)
+        assert np.all(posterior[np.arange(length), :, best].sum(axis=1) > 1.0 - 1e-9)
+        assert mean == pytest.approx(loss(best, y))

@@ -282,12 +282,12 @@ def _finish(
 def _backward(
     sentences: Sentences, loss: LossArrays, i: int, n_labels: int, node: Floats, at: int, tables: Tables,
     cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages, beta: Floats,
-    sums: Floats, counts: Floats, arcs: Floats, out: PassOutput,
+    sums: Floats, counts: Floats, arcs: Floats, wants_mean: bool, out: PassOutput,
 ) -> float:  # fmt: skip
     """Residuals, and posteriors of arcs: into `arcs` (a row a token of the sentence) if it has rows, else into sums.
 
     `beta` comes in with the last states, divided by the sum over all paths; `at` is the last token's place in `node`.
-    Returns the posterior mean of the loss if `arcs` has rows.
+    Returns the posterior mean of the costs on the way if it is wanted, else 0.
     """
     mean = 0.0
     order, offsets, original = tables.order, tables.offsets, tables.exp
@@ -328,7 +328,7 @@ def _backward(
         for row in range(width + extra):
             place = (here + row) * n_states
             _chain_backward(back, place, n_labels, depth, order, base, table, backward, column, beta, row * n_states)
-        if len(arcs) > 0:
+        if wants_mean:
             mean += _mean_cost(loss, t, n_labels, depth, order, base, table, forward, messages, here, n_states, n_next)
         n_hist = power(n_labels, depth - 1)
         half = n_states // n_labels if depth == order else n_hist
@@ -396,6 +396,18 @@ def _mean_cost(
 
 
 @kernel
+def _mean_at_end(
+    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
+) -> float:
+    """Posterior mean of what is paid before the first token and after the last."""
+    mean, last_row = np.log(loss.init[i]) if not picks else 0.0, messages.rows[length] * n_states
+    for q in range(loss.final_ptr[i + 1] - loss.final_ptr[i]):
+        for s in range(q * n_states, (q + 1) * n_states):
+            mean += loss.final_cost[loss.final_ptr[i] + q] * messages.before[last_row + s] * beta[s]
+    return float(mean)
+
+
+@kernel
 def product_pass(
     sentences: Sentences, loss: LossArrays, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats,
     tables: Tables, cor: Corrections, picks: bool, values_only: bool, counts: Floats, arcs: Floats, means: Floats,
@@ -406,8 +418,8 @@ def product_pass(
     Writes out.values[i] = log of the sum over y of exp(loss + score), or of loss * exp(score) if `picks`, minus the
     score of the truth (-inf if no y has a loss to pick), out.residuals = weight * (marginal - truth), the corrections'
     residuals, and flags hard sentences, for which nothing else is written. Adds posterior - truth of the arcs to
-    `counts`. `arcs` (tokens of the block, L**order) gets the posteriors of the arcs, and `means` (n_sentences,) those
-    of the loss; or `arcs` has no rows.
+    `counts`. `arcs` (tokens of the block, L**order) gets the posteriors of the arcs, or has no rows; `means`
+    (n_sentences,) gets those of the loss, or is empty.
     """
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
     order = tables.order
@@ -455,16 +467,14 @@ def product_pass(
             out.cor_residuals[cor.ptr[start] : cor.ptr[stop]] = 0.0
             continue  # its weight is 0
         beta[: (n_rows - numbers[stop - start]) * n_states] /= total
-        mean = np.log(loss.init[i]) if not picks else 0.0
-        last_row = numbers[stop - start] * n_states
-        for q in range(loss.final_ptr[i + 1] - loss.final_ptr[i]):
-            for s in range(q * n_states, (q + 1) * n_states):
-                mean += loss.final_cost[loss.final_ptr[i] + q] * before[last_row + s] * beta[s]
         kept = arcs[start - t0 : stop - t0] if len(arcs) else arcs
-        means[i] = mean + _backward(
+        at_end = _mean_at_end(loss, i, stop - start, n_states, picks, messages, beta) if len(means) else 0.0
+        on_way = _backward(
             sentences, loss, i, n_labels, node, (stop - 1 - t0) * n_labels, tables, cor, table, forward, backward,
-            picks, messages, beta, sums, counts, kept, out,
+            picks, messages, beta, sums, counts, kept, len(means) > 0, out,
         )  # fmt: skip
+        if len(means):
+            means[i] = at_end + on_way
     if values_only:
         counts = np.zeros_like(counts)
     _true_patterns(

@@ -21,30 +21,6 @@ def _log_add(a: float, b: float) -> float:
 
 
 @kernel
-def forward(arcs: Floats, n_labels: int, ptr: Ints, successors: Ints, weights: Floats, init: float) -> Floats:
-    """fwd[ptr[t] + q, s] = log of the sum over paths to (q, s) of exp(score + weight), (rows, n_states).
-
-    `weights` (rows, n_labels) are added to the scores: the costs, or zeros.
-    """
-    n_positions, n_arcs = arcs.shape
-    n_states = n_arcs // n_labels
-    fwd = np.full((ptr[-1], n_states), -np.inf)
-    fwd[0, 0] = init
-    for t in range(n_positions):
-        n_alive = count_histories(t, n_labels, n_states)
-        for row in range(ptr[t], ptr[t + 1]):
-            for s in range(n_alive):
-                if fwd[row, s] == -np.inf:
-                    continue
-                for b in range(n_labels):
-                    z = fwd[row, s] + arcs[t, s * n_labels + b] + weights[row, b]
-                    to, dest = ptr[t + 1] + successors[row, b], successor(s * n_labels, b, n_states)
-                    if z > -np.inf:
-                        fwd[to, dest] = _log_add(fwd[to, dest], z)
-    return fwd
-
-
-@kernel
 def backward(arcs: Floats, n_labels: int, ptr: Ints, successors: Ints, weights: Floats, final: Floats) -> Floats:
     """bwd[ptr[t] + q, s] = log of the sum over paths from (q, s) to the end of exp(score + weight)."""
     n_positions, n_arcs = arcs.shape
@@ -65,25 +41,40 @@ def backward(arcs: Floats, n_labels: int, ptr: Ints, successors: Ints, weights: 
 
 
 @kernel
-def arc_sums(
-    arcs: Floats, n_labels: int, ptr: Ints, successors: Ints, weights: Floats, fwd: Floats, bwd: Floats, log_z: float,
-    values: Floats, out: Floats,
-) -> float:  # fmt: skip
-    """out[t, arc] += exp(fwd + arc + weight + bwd - log_z) over the rows; returns the same sum times values[row, b]."""
+def posteriors(
+    arcs: Floats, n_labels: int, ptr: Ints, successors: Ints, weights: Floats, bwd: Floats, out: Floats, at_end: Floats
+) -> float:
+    """Posterior of every arc, summed over the rows, and of the last rows; returns the mean of the weights.
+
+    Probability goes from the start along the arcs, in the shares that `bwd` tells: nothing is a difference of sums
+    over whole sentences, whose rounding is more than a nat where scores are huge.
+    """
     n_positions, n_arcs = arcs.shape
     n_states = n_arcs // n_labels
+    mass = np.zeros((ptr[-1], n_states))
+    mass[0, 0] = 1.0
+    share = np.zeros(n_labels)
     mean = 0.0
     for t in range(n_positions):
         n_alive = count_histories(t, n_labels, n_states)
         for row in range(ptr[t], ptr[t + 1]):
             for s in range(n_alive):
+                if mass[row, s] == 0.0:
+                    continue
+                total = 0.0
                 for b in range(n_labels):
                     to, dest = ptr[t + 1] + successors[row, b], successor(s * n_labels, b, n_states)
-                    z = fwd[row, s] + arcs[t, s * n_labels + b] + weights[row, b] + bwd[to, dest]
-                    if z > -np.inf:
-                        p = np.exp(z - log_z)
-                        out[t, s * n_labels + b] += p
-                        mean += p * values[row, b]
+                    z = arcs[t, s * n_labels + b] + weights[row, b] + bwd[to, dest]
+                    share[b] = np.exp(z - bwd[row, s]) if z > -np.inf else 0.0
+                    total += share[b]
+                for b in range(n_labels):
+                    to, dest = ptr[t + 1] + successors[row, b], successor(s * n_labels, b, n_states)
+                    p = mass[row, s] * (share[b] / total)
+                    out[t, s * n_labels + b] += p
+                    mass[to, dest] += p
+                    mean += p * weights[row, b]
+    for q in range(len(at_end)):
+        at_end[q] = mass[ptr[n_positions] + q].sum()
     return mean
 
 

@@ -21,7 +21,7 @@ from vcrf.problem import Problem
 from vcrf.surrogates import sentence
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.compiled_loss import CompiledLoss
-from vcrf.surrogates.crf import CrfSurrogate, _Found
+from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found
 from vcrf.surrogates.hard import lattice_arcs, write_posterior
 from vcrf.surrogates.log_mean_hessian import SimilarCrf, add_between, wrong_labels
 from vcrf.types import Bools, Floats, Ints
@@ -61,6 +61,15 @@ class ProductSurrogate(CrfSurrogate):
         self._similar: CrfSurrogate | None = None
         self._loss_arrays = _arrays(loss, self.picks)
         self._means = np.zeros(problem.text.n_sentences)
+        self._wants_means = False
+
+    def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
+        """As for `CrfSurrogate`; finds the mean losses as well."""
+        self._wants_means = True
+        try:
+            return super().scan(active, w, limits)
+        finally:
+            self._wants_means = False
 
     def _pass(self, active: ActiveSet, w: Floats, order: int, keep_messages: bool = False) -> None:
         # With one label a history the product is no smaller than with two.
@@ -82,6 +91,7 @@ class ProductSurrogate(CrfSurrogate):
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
+        means = self._means if self._wants_means else np.zeros(0)
         output = self._output(len(cor.score), clamp=False)
         sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
 
@@ -90,7 +100,7 @@ class ProductSurrogate(CrfSurrogate):
             kept = arcs[t0:t1] if keep_arcs else arcs
             product.product_pass(
                 sentences, self._loss_arrays, first, last, n_labels, active.rows, scores, tables, cor, self.picks,
-                values_only, counts[number[first]], kept, self._means, output,
+                values_only, counts[number[first]], kept, means, output,
             )  # fmt: skip
             if keep_arcs:
                 product.arc_variances(

@@ -78,7 +78,8 @@ def crf(lattice: DenseLattice, automaton: LossAutomaton, y_true: npt.ArrayLike, 
         return SurrogateValue(value, _log(value), slope * best.gradient, best.labels)
     score = lattice.score(truth)
     log_z, posterior, expected_loss = arc_posteriors(lattice, automaton)
-    value = log_z - score
+    # The truth is one of the y, and has no loss; huge scores round by more.
+    value = max(log_z - score, 0.0)
     expected_score = float(np.sum(posterior * np.where(posterior > 0.0, _existing(lattice), 0.0)))
     return SurrogateValue(
         value,
@@ -86,7 +87,7 @@ def crf(lattice: DenseLattice, automaton: LossAutomaton, y_true: npt.ArrayLike, 
         posterior - _arcs_of(lattice, truth),
         expected_loss=expected_loss,
         entropy=log_z - expected_loss - expected_score,
-        probability=math.exp(score - log_z),
+        probability=math.exp(-value),
     )
 
 
@@ -171,18 +172,13 @@ def arc_posteriors(
     final = automaton.final if final is None else final
     if not len(arcs):
         return automaton.init + float(final[0]), np.zeros_like(lattice.arcs), automaton.init + float(final[0])
-    fwd = kernels.forward(arcs, n_labels, ptr, automaton.next, automaton.cost, automaton.init)
     bwd = kernels.backward(arcs, n_labels, ptr, automaton.next, automaton.cost, final)
     log_z = automaton.init + float(bwd[0, 0])
     posterior = np.zeros_like(arcs)
     if log_z == -math.inf:
         return log_z, posterior.reshape(lattice.arcs.shape), math.nan
-    mean = kernels.arc_sums(
-        arcs, n_labels, ptr, automaton.next, automaton.cost, fwd, bwd, log_z, automaton.cost, posterior
-    )
-    last = ptr[len(arcs)]
-    with np.errstate(invalid="ignore"):
-        at_end = np.exp(fwd[last:] + final[:, None] - log_z).sum(axis=1)
+    at_end = np.zeros(len(final))
+    mean = kernels.posteriors(arcs, n_labels, ptr, automaton.next, automaton.cost, bwd, posterior, at_end)
     mean += automaton.init + float(np.sum(at_end * np.where(at_end > 0.0, final, 0.0)))
     return log_z, posterior.reshape(lattice.arcs.shape), mean
 
