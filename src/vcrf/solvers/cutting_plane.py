@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,16 +27,16 @@ from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate, certify
+from vcrf.solvers.cut_set import Cuts, firing_of_cuts
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.crf import Scan
 from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
 from vcrf.surrogates.pattern_max import make_max_surrogate
-from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.cuts import Firing, Master
+    from vcrf.kernels.cuts import Master
     from vcrf.kernels.product_max import Best
 
 _MAX_PASSES = 20_000
@@ -84,43 +84,6 @@ def solve_max(
     return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 
 
-@dataclass
-class _Cuts:
-    """Label sequences found, sorted by sentence, with multipliers."""
-
-    sentence: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    label_ptr: Ints = field(default_factory=lambda: np.zeros(1, np.int64))
-    labels: UInts32 = field(default_factory=lambda: np.zeros(0, np.uint32))
-    intercept: Floats = field(default_factory=lambda: np.zeros(0))
-    slope: Floats = field(default_factory=lambda: np.zeros(0))
-    lam: Floats = field(default_factory=lambda: np.zeros(0))
-    age: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def __len__(self) -> int:
-        return len(self.sentence)
-
-    def take(self, which: Ints) -> _Cuts:
-        """Some of the cuts, in the order given."""
-        lengths = np.diff(self.label_ptr)[which]
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        at = np.repeat(self.label_ptr[:-1][which] - ptr[:-1], lengths) + np.arange(ptr[-1])
-        intercept, slope, lam = (part[which] for part in (self.intercept, self.slope, self.lam))
-        return _Cuts(self.sentence[which], ptr, self.labels[at], intercept, slope, lam, self.age[which])
-
-    def plus(self, other: _Cuts) -> _Cuts:
-        """Both, sorted by sentence."""
-        joined = _Cuts(
-            np.concatenate([self.sentence, other.sentence]),
-            np.concatenate([self.label_ptr, self.label_ptr[-1] + other.label_ptr[1:]]),
-            np.concatenate([self.labels, other.labels]),
-            np.concatenate([self.intercept, other.intercept]),
-            np.concatenate([self.slope, other.slope]),
-            np.concatenate([self.lam, other.lam]),
-            np.concatenate([self.age, other.age]),
-        )
-        return joined.take(np.argsort(joined.sentence, kind="stable"))
-
-
 class _Stop(Exception):
     def __init__(self, status: Status) -> None:
         self.status = status
@@ -157,7 +120,7 @@ class CuttingPlanes:
         keep = self._set_limits(MaxSurrogate.mass(problem, choice))
         self.surrogate = make_max_surrogate(problem, keep, choice, threads, lattice)
         self.surrogate.check_memory(self.limits)
-        self.cuts = _Cuts()
+        self.cuts = Cuts()
         self.known: set[tuple[int, bytes]] = set()
         self.lower_bound, self.excess = 0.0, np.inf
         self.best = _Point(np.zeros(0, np.int64), np.zeros(0))
@@ -326,7 +289,7 @@ class CuttingPlanes:
         from vcrf.kernels import cuts as kernels
 
         cuts, active = self.cuts, self.active
-        firing = _firing(self.problem, active)
+        firing = firing_of_cuts(self.problem, active)
         row_ptr = np.zeros(len(cuts) + 1, np.int64)
         room = max(1024, self._room)
         while True:
@@ -445,7 +408,7 @@ class CuttingPlanes:
         which = np.array(new, np.int64)
         labels = [found.labels[ptr[i] : ptr[i + 1]] for i in new]
         lengths = [len(part) for part in labels]
-        added = _Cuts(
+        added = Cuts(
             which,
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             np.concatenate([np.zeros(0, np.uint32), *labels]),
@@ -457,7 +420,7 @@ class CuttingPlanes:
         self.cuts = self._without_old(self.cuts).plus(added)
         return len(new)
 
-    def _without_old(self, cuts: _Cuts) -> _Cuts:
+    def _without_old(self, cuts: Cuts) -> Cuts:
         cuts.age = np.where(cuts.lam > 0.0, 0, cuts.age + 1)
         if np.count_nonzero(cuts.age > _MAX_AGE) < 0.3 * len(cuts):
             return cuts
@@ -530,18 +493,3 @@ class CuttingPlanes:
             self.excess, status, self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
             int(np.count_nonzero(self.surrogate.keep)),
         )  # fmt: skip
-
-
-def _firing(problem: Problem, active: ActiveSet) -> Firing:
-    from vcrf.kernels.cuts import Firing
-
-    order = max(active.order, 1)
-    sizes = np.array([problem.n_labels**d for d in range(1, order + 1)], np.int64)
-    offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
-    numbers = offsets[active.table_sizes] + active.table_codes.astype(np.int64)
-    by_number = np.argsort(numbers)
-    return Firing(
-        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets,
-        numbers[by_number], active.table_features[by_number], order, active.cor_ptr, active.cor_size,
-        active.cor_code, active.cor_feature, active.cor_values,
-    )  # fmt: skip
