@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import Enumeration
 from small_problems import active_sets, cases
@@ -19,6 +20,7 @@ from vcrf.solvers import newton, working_set
 from vcrf.solvers import quadratic as quadratic_module
 from vcrf.solvers.newton import build_model, can_model, newton_direction, spread
 from vcrf.solvers.quadratic import QuadraticModel, SparseModel
+from vcrf.solvers.result import Status
 from vcrf.surrogates import active
 from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.surrogates.patterns import PatternSurrogate
@@ -366,3 +368,15 @@ def test_rows_of_new_features_are_those_of_the_hessian(monkeypatch):
     for strength in (0.3, 0.1, 0.05):
         VCRF(base_strength=strength / 150, tol=1e-5).fit(corpus.tokens, corpus.labels)
     assert seen
+
+
+def test_sparse_models_that_do_not_help_end_the_run(monkeypatch):
+    """Directions that lead nowhere: the run settles, with its gap, and does not go on until the limit on passes."""
+    corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
+    monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
+    monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
+    monkeypatch.setattr(working_set, "newton_direction", lambda *given: 1e-12 * np.sign(given[2]))
+    with pytest.warns(ConvergenceWarning, match="hardly moves"):
+        found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
+    assert found.status_ is Status.SETTLED
+    assert found.result_.relative_gap > 1e-6

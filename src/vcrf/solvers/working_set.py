@@ -53,6 +53,8 @@ _MAX_PASSES = 20_000
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
 _FEW_NEW = 100
 _NUDGE = 1e-3
+# Rounds with a sparse model that may leave the gap as it is.
+_MOST_VAIN = 5
 # Times the largest weight.
 _LONGEST_STEP = 100.0
 
@@ -212,6 +214,7 @@ class _Run:
         self.history: list[IterationRecord] = []
         self.watch: Watch | None = None
         self.gap_moves = _GAP_MOVES
+        self.is_sparse_round, self.n_vain, self.least_gap = False, 0, np.inf
         self.most_weights = newton.MAX_WEIGHTS  # that Newton steps are taken on
         self.began = time.perf_counter()
 
@@ -240,7 +243,7 @@ class _Run:
                     break
                 self._check_limit()
                 state = self._next_working_set(state, scan)
-                before = state.objective
+                before, self.is_sparse_round = state.objective, False
                 if self._is_near(state):
                     state = self._newton(state, 0.5 * self.tol)
                 else:
@@ -290,6 +293,12 @@ class _Run:
             return
         now = self.surrogate.n_passes, state.objective, self._gap(state)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
+        if self.is_sparse_round:
+            # Their steps take seconds: what does not come closer with several of them will not.
+            is_closer = now[2] < 0.9 * self.least_gap
+            self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
+            if self.n_vain >= _MOST_VAIN:
+                raise _Interrupted(Status.SETTLED)
         if self._can_model(n_free) or not self.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
@@ -527,14 +536,14 @@ class _Run:
             if gap <= enough:
                 break
             is_new = self._renew_model(state)
-            is_sparse = isinstance(self.model, SparseModel)
+            self.is_sparse_round = is_sparse = isinstance(self.model, SparseModel)
             # Each step on many weights takes seconds: none for a gap that is small enough as it is.
             enough = max(enough, 0.8 * self.tol * state.objective) if is_sparse else enough
             new, step = self._newton_step(state, self.model)
             state = state if new is None else new
             self._report(state, "newton")
             before, gap = gap, self._gap_on_working_set(state)
-            if step < 0.2 and is_new:
+            if is_new and (step < 0.2 or (is_sparse and gap > 0.9 * before)):
                 # Too far away: more quasi-Newton steps before the next attempt.
                 self.n_rest = 2
                 break
