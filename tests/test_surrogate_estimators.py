@@ -148,7 +148,9 @@ def test_maximum_surrogates_take_the_group_norm(estimator, corpus):
         estimator(norm="group", candidates="observed").fit(corpus.tokens, corpus.labels)
 
 
-@pytest.mark.parametrize("tagger", [M3N(norm="group", inference="patterns"), VCRF(norm="group", inference="patterns")])
+@pytest.mark.parametrize(
+    "tagger", [M3N(norm="group", inference="patterns"), StructSVM(norm="group", inference="patterns")]
+)
 def test_ways_of_summing_that_a_solver_lacks_are_refused(tagger: VCRF) -> None:
     """Rather than ignored."""
     with pytest.raises(InputError, match="expected 'auto' or 'dense'"):

@@ -440,10 +440,9 @@ class VCRF(SequenceEstimator):
 
         problem = data.problem
         if self._form()["norm"] == "group":
-            self._check_dense()
             return solve_group(
                 problem, self._penalty(data), data.surrogate, start=start,
-                watch=watch, **self._running(),
+                watch=watch, lattice=self.inference, **self._running(),
             )  # fmt: skip
         return solve(
             problem, self._penalty(data), surrogate=data.surrogate, start=start,
@@ -454,14 +453,6 @@ class VCRF(SequenceEstimator):
     def _needs_penalty(self) -> bool:
         """Whether a strength of 0 is refused."""
         return bool(self._form()["norm"] == "group")
-
-    def _check_dense(self) -> None:
-        """Refuse the automaton of tag patterns where the solver does not use it."""
-        if self.inference not in ("auto", "dense"):
-            raise InputError(
-                f"inference={self.inference!r}: expected 'auto' or 'dense'. 'patterns' serves the norms "
-                "l1, l2 and elastic."
-            )
 
     def _running(self) -> dict[str, Any]:
         """How any solver is to run."""

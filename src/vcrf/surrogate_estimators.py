@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vcrf.errors import InputError
 from vcrf.estimators import VCRF, TrainingData
 from vcrf.model import Label
 from vcrf.problem import Problem
@@ -73,8 +74,11 @@ class _MaxEstimator(VCRF):
         from vcrf.solvers.cutting_plane import solve_max
 
         is_group = self._form()["norm"] == "group"
-        if is_group:
-            self._check_dense()
+        if is_group and self.inference not in ("auto", "dense"):
+            raise InputError(
+                f"inference={self.inference!r}: expected 'auto' or 'dense'. For {self._kind} with norm='group' "
+                "'patterns' is not to be had; use another norm."
+            )
         problem = data.problem
         return solve_max(
             problem, self._penalty(data), data.surrogate, start=start,

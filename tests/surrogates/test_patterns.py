@@ -13,19 +13,23 @@ from small_problems import active_sets, cases, strengths
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError
-from vcrf.families import intern_sentences, transition_families
+from vcrf.families import Family, Template, intern_sentences, transition_families
 from vcrf.kernels import pattern_pass
 from vcrf.kernels import patterns as kernels
 from vcrf.kernels.chain import PassOutput
+from vcrf.losses import AlignedNgramLoss, HammingLoss
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
+from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates import pattern_scan
+from vcrf.surrogates.choice import choose
 from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.surrogates.patterns import PatternSurrogate, make_surrogate
 
 few = settings(max_examples=30)
+WORD = Template(((0, "word"),))
 
 
 def surrogate_of(case, threads=1):
@@ -111,6 +115,90 @@ def test_scan_finds_every_candidate_above_its_limit(data, limit):
     features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
     expected = Enumeration(case.problem, features, case.costs)
     check_scan(case, features, w, expected, limit, expected.gradients)
+
+
+@settings(max_examples=80)
+@given(st.data(), st.sampled_from([0.01, 0.05, 0.2, 0.5]), st.sampled_from([1.0, 0.01]))
+def test_scan_bounds_the_norms_of_whole_groups(data, limit, pairs):
+    """Of patterns never looked at too: no group that may exceed a limit has a norm above its bound."""
+    case = data.draw(cases())
+    features, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
+    problem, surrogate = case.problem, surrogate_of(case)
+    candidates = all_candidates(problem)
+    limits = {k: np.full(len(problem.columns), np.inf) for k in problem.lengths}
+    for column, k, _ in candidates:
+        limits[k][column] = limit * (1.0 + 0.2 * k) * (pairs if k <= 2 else 1.0)
+    _, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+    squares = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
+    largest = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
+    gradients = Enumeration(problem, features, case.costs).gradients(w, candidates)
+    for (column, k, _), g in zip(candidates, gradients, strict=True):
+        squares[k][column] += g**2
+        largest[k][column] = max(largest[k][column], abs(g))
+    for k in problem.lengths:
+        # Where no bound is given, no gradient exceeds its limit.
+        is_bounded = scan.norms[k] > 0.0
+        assert np.all(np.sqrt(squares[k]) <= np.where(is_bounded, scan.norms[k], np.inf) * (1.0 + 1e-9) + 1e-12)
+        assert np.all(largest[k] <= np.where(is_bounded, np.inf, limits[k]) * (1.0 + 1e-9))
+
+
+def test_bounds_of_norms_with_words():
+    """Pairs of labels with a word that are kept out count: of the words' groups of three labels nothing is looked at."""
+    text = intern_sentences([["a", "b", "a", "b", "a", "b"]] * 2)
+    problem = build_problem(text, np.zeros(12, np.uint32), 2, [Family("word", (WORD,), k) for k in (1, 2, 3)])
+    limits = {1: np.full(2, 1e-3), 2: np.full(2, 1e-3), 3: np.full(2, 1.9)}
+    surrogate = PatternSurrogate(problem, np.ones(2, bool), np.zeros(2), is_forced=True)
+    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    # Two tokens of each word have room for three labels: seven patterns of 1/8 at each, and the true one.
+    assert np.all(problem.split_features(scan.features)[1] < 3)
+    assert np.all(scan.norms[3] >= 2.0 * np.sqrt(7 / 64 + (7 / 8) ** 2))
+
+
+def test_bounds_of_norms_are_of_use():
+    """Most patterns are left out, and the bounds of their groups are not far above the norms."""
+    problem = random_problem(n_sentences=60, n_labels=6, tags=4)
+    bias, none = problem.bias_column, np.zeros(0, np.int64)
+    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(60), is_forced=True)
+    norms = []
+    for limit in (0.0, 0.005):
+        limits = {k: np.full(len(problem.columns), limit) for k in problem.lengths}
+        _, scan = surrogate.scan(surrogate.compile(none), np.zeros(0), limits)
+        norms.append([scan.norms[k][bias] for k in (2, 3, 4)])
+    assert len(scan.features) < 0.5 * 6**4
+    assert np.all(np.array(norms[0]) <= norms[1])
+    np.testing.assert_allclose(norms[0][:2], norms[1][:2], rtol=0.02)
+    np.testing.assert_allclose(norms[0][2], norms[1][2], rtol=0.3)
+
+
+@few
+@given(st.data(), st.sampled_from(["crf", "structboost"]))
+def test_group_norm_ends_at_the_optimum_of_the_dense_lattice(data, kind):
+    """The objectives differ by no more than the gaps, at orders up to 4, with groups of all lengths or few."""
+    case = data.draw(cases(max_labels=3, max_length=5, min_tags=2, max_sentences=3))
+    penalty = FamilyPenalty.from_strengths(data.draw(strengths(case, values=(0.03, 0.1, 0.3))), "group")
+    choice = choose(case.problem, kind, HammingLoss() if kind == "crf" else AlignedNgramLoss(2))
+    results = [solve_group(case.problem, penalty, choice, tol=1e-4, lattice=x) for x in ("dense", "patterns", "auto")]
+    for found in results:
+        assert found.status is Status.CONVERGED
+    for found in results[1:]:
+        assert abs(found.objective - results[0].objective) <= max(found.gap, results[0].gap) + 1e-12
+
+
+def test_groups_of_long_patterns_that_stay_out_cost_no_table(monkeypatch):
+    """60 labels at order 4 with dear long patterns: certified without any of the 12,960,000; cheap ones are refused."""
+    rng = np.random.default_rng(1)
+    X = [[str(w) for w in rng.integers(0, 50, 12)] for _ in range(40)]
+    y = np.concatenate([[(int(a) * 7 + int(b)) % 60 for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X])
+    problem = build_problem(intern_sentences(X), y.astype(np.uint32), 60, transition_families(4))
+    dear = np.array([0.3 if f.tags <= 2 else 5.0 for f in problem.families])
+    choice = choose(problem, "crf", None)
+    result = solve_group(problem, FamilyPenalty.from_strengths(dear, "group"), choice, tol=1e-2)
+    assert result.status is Status.CONVERGED
+    assert 2 in problem.split_features(result.features)[1]
+    assert problem.split_features(result.features)[1].max() <= 2
+    monkeypatch.setattr("vcrf.solvers.group.MAX_FEATURES", 10_000)
+    with pytest.raises(BudgetError, match=r"takes all .* patterns of a length together"):
+        solve_group(problem, FamilyPenalty.from_strengths(0.1 * dear, "group"), choice, tol=1e-2)
 
 
 @few

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.errors import InputError
+from vcrf.errors import BudgetError, InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
@@ -28,10 +28,12 @@ from vcrf.solvers.owlqn import LbfgsMemory
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice
+from vcrf.surrogates.crf import Scan
 from vcrf.types import Floats, Ints
 
 _MAX_PASSES = 10_000
 _MEMORY = 8
+MAX_FEATURES = 5_000_000
 # Times the largest weight.
 _LONGEST_STEP = 10.0
 
@@ -47,6 +49,7 @@ def solve_group(
     start: SolverResult | None = None,
     callback: Callback | None = None,
     watch: Watch | None = None,
+    lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.lengths):
@@ -57,7 +60,20 @@ def solve_group(
 
     # One BLAS thread, as in `working_set.solve`.
     with threadpool_limits(1):
-        return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch).run(start)
+        return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(
+            start
+        )
+
+
+def _check_size(problem: Problem, lengths: Ints) -> None:
+    """Refuse more features than there is room for; a group has all patterns of its length."""
+    n_features = sum(problem.n_labels**k for k in lengths.tolist())
+    if n_features > MAX_FEATURES:
+        raise BudgetError(
+            f"norm='group' takes all {problem.n_labels**problem.order:,} patterns of a length together: "
+            f"{len(lengths):,} groups of up to {int(lengths.max())} labels are {n_features:,} features; the budget is "
+            f"{MAX_FEATURES:,}. Use greater strengths, a smaller `tags`, or norm='l1', which takes patterns one by one."
+        )
 
 
 class _Point(NamedTuple):
@@ -85,12 +101,14 @@ class _Run:
         threads: int,
         callback: Callback | None,
         watch: Watch | None,
+        lattice: str,
     ) -> None:
         self.problem, self.tol, self.max_passes, self.callback, self.watch = problem, tol, max_passes, callback, watch
         self.penalty = penalty.bind(problem)
         strengths = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
             raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
+        self.column_strengths = strengths
         # A group whose norm exceeds c has an entry above c / sqrt(its size).
         self.limits = {k: limit / problem.n_labels ** (0.5 * k) for k, limit in strengths.items()}
         mass = choice.column_mass(problem)
@@ -98,8 +116,7 @@ class _Run:
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
-        self.surrogate = choice.build(problem, keep, threads, "dense")
-        self.surrogate.column_mass = np.full(len(mass), np.inf)
+        self.surrogate = choice.build(problem, keep, threads, lattice)
         self.lower_bound, self.excess = 0.0, np.inf
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
@@ -145,6 +162,7 @@ class _Run:
         column, length, _ = problem.split_features(features)
         pairs = np.unique(column.astype(np.int64) * (problem.order + 1) + length)
         columns, lengths = np.divmod(pairs, problem.order + 1)
+        _check_size(problem, lengths)
         parts = [
             problem.join_features(np.full(problem.n_labels**k, c, np.uint32), int(k), np.arange(problem.n_labels**k))
             for c, k in zip(columns.tolist(), lengths.tolist(), strict=True)
@@ -153,6 +171,16 @@ class _Run:
         sizes = np.array([len(part) for part in parts], np.int64)
         first = np.cumsum(sizes) - sizes
         self.groups = Groups(sizes, self.penalty.thresholds(self.active.features[first]))
+
+    def _suspects(self, scan: Scan) -> Ints:
+        """Features of the groups whose norm may exceed their strength; the scan has bounds, or large entries."""
+        if scan.norms is None:
+            return scan.features
+        found = []
+        for k, norms in scan.norms.items():
+            columns = np.flatnonzero(norms > self.column_strengths[k]).astype(np.uint32)
+            found.append(self.problem.join_features(columns, k, np.zeros(len(columns), np.uint32)))
+        return np.concatenate(found)
 
     # ----- evaluation and certificate
 
@@ -166,7 +194,7 @@ class _Run:
         nonzero = np.flatnonzero(w)
         _, scan = self.surrogate.scan(self.surrogate.compile(features[nonzero]), w[nonzero], self.limits)
         used = features[(groups.norms(w) > 0.0)[groups.of]]
-        self._set_groups(np.union1d(used, scan.features))
+        self._set_groups(np.union1d(used, self._suspects(scan)))
         wide = np.zeros(len(self.active))
         wide[np.searchsorted(self.active.features, features[nonzero])] = w[nonzero]
         self.point = self._evaluate(wide)

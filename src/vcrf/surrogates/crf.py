@@ -32,11 +32,14 @@ class Scan(NamedTuple):
     """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients.
 
     A scan that is not complete has left out longer patterns: it finds violators, and certifies nothing.
+    `norms`, of a scan by length, bounds the norm of all gradients of each column (and length) that can exceed a limit;
+    of single labels it is inf where one exceeds its limit, and else 0.
     """
 
     features: Ints
     gradients: Floats
     is_complete: bool = True
+    norms: dict[int, Floats] | None = None
 
 
 class _Found(NamedTuple):

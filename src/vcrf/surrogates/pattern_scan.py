@@ -15,8 +15,9 @@ from vcrf.errors import BudgetError
 from vcrf.families.keys import take_rows
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import Scan
+from vcrf.surrogates.norm_bounds import NormBounds
 from vcrf.surrogates.workers import cut
-from vcrf.types import Floats, Ints
+from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
@@ -48,6 +49,7 @@ class LevelScan:
         self.is_open = self.problem.partial_sentences
         self.floors = self._floors()
         self.least = self._least()
+        self.bounds = NormBounds(len(self.mass), self.order, self.problem.bias_column, self.most, self.has_signs)
         self.features: list[Ints] = []
         self.gradients: list[Floats] = []
         self.variances = np.zeros(0, np.int64), np.zeros(0)
@@ -56,10 +58,13 @@ class LevelScan:
         """floors[k][column] = least limit of patterns of length k or more that the column can reach, else inf."""
         floor, floors = np.full(len(self.mass), np.inf), {}
         for k in range(self.order, 0, -1):
-            can = self.surrogate.keep & (self.mass > self.limits[k])
-            floor = np.minimum(floor, np.where(can, self.limits[k], np.inf))
+            floor = np.minimum(floor, np.where(self._can(k), self.limits[k], np.inf))
             floors[k] = floor
         return floors
+
+    def _can(self, k: int) -> Bools:
+        """Columns that can exceed a limit of length k at some token."""
+        return np.asarray(self.surrogate.keep & (self.mass > self.limits[k]))
 
     def _least(self) -> float:
         """Posterior below which a run is not continued: all that is left out stays below _SLACK times each limit."""
@@ -68,6 +73,11 @@ class LevelScan:
             can = np.isfinite(self.floors[k]) & (self.mass > 0.0)
             shares.append(float((self.floors[k][can] / self.mass[can]).min(initial=np.inf)))
         return _SLACK * min(min(shares), 1.0) / max(self.order - 2, 1)
+
+    @property
+    def least_limit(self) -> float:
+        """Least limit of any candidate of two labels or more."""
+        return float(self.floors[min(2, self.order)].min(initial=np.inf))
 
     def run(self, may_stop: bool = False) -> Scan:
         """Scan length by length; if it may stop, only as far as violators can join the working set next."""
@@ -82,6 +92,7 @@ class LevelScan:
                 is_complete = False
                 break
             trie, codes = self._trie(trie_codes), trie_codes[-1]
+            self.bounds.begin(k)
             sums, pairs = self._level(k, trie, codes, pairs)
             if k < self.order:
                 trie_codes.append(self._kept(k, codes, sums))
@@ -92,7 +103,8 @@ class LevelScan:
         known, variances = self.variances
         order = np.argsort(known)
         self.variances = known[order], variances[order]
-        return self._with_known(Scan(features[by_number], gradients[by_number], is_complete))
+        norms = {k: self.bounds.norms(k, self._can(k)) for k in range(1, self.order + 1)} if is_complete else None
+        return self._with_known(Scan(features[by_number], gradients[by_number], is_complete, norms))
 
     def _with_known(self, scan: Scan) -> Scan:
         """The scan with the exact gradients of the features in the working set, which the pass has found."""
@@ -103,7 +115,7 @@ class LevelScan:
         column, length, _ = self.problem.split_features(scan.features)
         limits = np.stack([self.limits[k] for k in range(1, self.order + 1)])[length.astype(np.int64) - 1, column]
         kept = ~is_active | (np.abs(gradients) > limits)
-        return Scan(scan.features[kept], gradients[kept], scan.is_complete)
+        return scan._replace(features=scan.features[kept], gradients=gradients[kept])
 
     def _has_violators(self) -> bool:
         """Whether candidates outside the working set have been found."""
@@ -112,10 +124,11 @@ class LevelScan:
     # ----- single labels
 
     def _scan_labels(self) -> None:
-        which = np.flatnonzero(self.surrogate.keep & (self.mass > self.limits[1]))
+        which = np.flatnonzero(self._can(1))
         features, gradients = self.surrogate._scan_length(1, which.astype(np.uint32), self.limits[1][which])
         self.features.append(features)
         self.gradients.append(gradients)
+        self.bounds.suspect_labels(np.unique(features // self.problem.stride))
 
     def _first_pairs(self) -> _Pairs:
         """Columns, the bias apart, with the labels whose counts exceed what longer patterns would need."""
@@ -126,6 +139,9 @@ class LevelScan:
         if problem.bias_column >= 0:
             can[problem.bias_column] = False
         columns = np.flatnonzero(can).astype(np.uint32)
+        # E and emp are at most the floor each, and sum to the mass.
+        left = np.where(can, floor, 0.0)
+        self.bounds.leave_labels(2.0 * left * np.minimum(left * self.n_labels, self.mass))
         marginals = self.surrogate._spread[0].copy()
         marginals[np.arange(problem.n_tokens), problem.y] += self.surrogate.token_weights
         truth = marginals - self.surrogate._residuals
@@ -282,6 +298,7 @@ class LevelScan:
     def _emit(self, k: int, columns: Ints, codes: Ints, gradients: Floats) -> None:
         """Keep candidates whose |gradient|, with what was left out, exceeds the limit."""
         sizes = np.abs(gradients) + self._missed(k, columns)
+        self.bounds.add(k, columns, sizes)
         exceeding = np.flatnonzero(sizes > self.limits[k][columns])
         columns, codes = columns[exceeding], codes[exceeding]
         signed = np.where(gradients[exceeding] < 0.0, -1.0, 1.0) * sizes[exceeding]
@@ -328,10 +345,11 @@ class LevelScan:
         floor = float(self.floors[k + 1].min(initial=np.inf))
         missed = max(k - 2, 0) * self.least * float(self.surrogate.token_weights.sum())
         kept = self.most * (self._size(sums.expected, sums.observed) + missed) > floor
-        found = np.sort(self._slot_codes(k, codes)[kept])
+        found = self._slot_codes(k, codes)
         # Both parts must be kept: the one without the oldest label is, by construction.
-        is_whole = np.isin(found // self.n_labels, codes)
-        found = found[is_whole]
+        kept[kept] = np.isin(found[kept] // self.n_labels, codes)
+        self.bounds.leave(kept, sums.expected + missed, sums.observed)
+        found = np.sort(found[kept])
         if len(found) > MAX_KEPT:
             raise BudgetError(
                 f"{len(found):,} tag patterns of length {k} over {self.n_labels} labels have counts above the "
@@ -344,8 +362,10 @@ class LevelScan:
         if k == self.order:
             return _Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64))
         column = np.repeat(pairs.column, self.n_labels)
-        size = self._size(sums.pair_expected, sums.pair_observed) + self._missed(k, column)
-        kept = np.flatnonzero(size > self.floors[k + 1][column])
+        missed = self._missed(k, column)
+        is_kept = self._size(sums.pair_expected, sums.pair_observed) + missed > self.floors[k + 1][column]
+        left, kept = np.flatnonzero(~is_kept), np.flatnonzero(is_kept)
+        self.bounds.leave_pairs(column[left], sums.pair_expected[left] + missed[left], sums.pair_observed[left])
         slot = (pairs.node[:, None] * self.n_labels + np.arange(self.n_labels)).reshape(-1)
         return _Pairs(column[kept], slot[kept])
 

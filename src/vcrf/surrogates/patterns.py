@@ -106,6 +106,8 @@ class PatternSurrogate(CrfSurrogate):
         self._n_short_scans = 0
         # Feature numbers (sorted) and variances of plain patterns, of the last scan.
         self._known_variances = np.zeros(0, np.int64), np.zeros(0)
+        # Of the others: a complete scan leaves out patterns whose expected counts are below every limit.
+        self._other_variance = 1.0
 
     def compile(self, features: Ints) -> PatternActiveSet:
         """Arrays for a sorted set of features, with the automaton of their patterns."""
@@ -240,7 +242,7 @@ class PatternSurrogate(CrfSurrogate):
         if not len(known):
             return np.ones(len(features))
         at = np.minimum(np.searchsorted(known, features), len(known) - 1)
-        return np.where(known[at] == features, variances[at], 1.0)
+        return np.where(known[at] == features, variances[at], self._other_variance)
 
     def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
         """Hessian of F at w on the chosen features, as `CrfSurrogate.hessian`; any order."""
@@ -263,6 +265,7 @@ class PatternSurrogate(CrfSurrogate):
         scan = levels.run(may_stop=self._n_short_scans > 0)
         self._n_short_scans -= not scan.is_complete
         self._known_variances = levels.variances
+        self._other_variance = min(levels.least_limit, 1.0) if scan.is_complete else 1.0
         return value, scan
 
     def allow_short_scans(self, is_allowed: bool) -> None:
