@@ -1,13 +1,15 @@
 """Training and tagging at orders 1 .. 5 and the same strengths: the pattern automaton beside the dense lattice.
 
-    python benchmarks/order.py [english:upos twitter-tweebank:xpos english:xpos] [--orders 1 2 3 4 5] [--sentences 2000]
-                               [--occurrences 2] [--dense 3] [--jobs 2]
+    python benchmarks/order.py [english:upos twitter-tweebank:xpos english:xpos] [--orders 1 2 3 4 5] [--sentences 1000]
+                               [--occurrences 2] [--dense 5] [--jobs 2] [--limit 3600]
 
-Each point trains in a process of its own, so that its peak memory is its own. `--occurrences` c is the strength c / m
-of every family (norm "l1"): a tag pattern needs more than c occurrences that the others do not explain. `--dense` is
-the highest order for which the dense lattice runs too. Seconds are wall clock and those of the processor (both are
-shown: on a busy machine they differ); reading is included, compiling is not. Tagging is that of the test split, once
-its words are known. The treebanks are read from `../shared/data`.
+Prints a Markdown table, row by row as points end. Each point trains in a process of its own, so that its peak memory is
+its own; one that fails or takes longer than `--limit` seconds has a row that says so, and the others go on.
+`--occurrences` c is the strength c / m of every family (norm "l1"): a tag pattern needs more than c occurrences that
+others do not explain. The dense lattice runs too from order 3 up to `--dense`, while a pass of it at one arc a
+nanosecond takes less than `--dense-pass` seconds (at order 2 "auto" is the dense lattice). Seconds are those of the
+processor and of the clock: on a busy machine they differ by more than the threads. Reading is included, compiling is
+not. Tagging is that of the test split, once its words are known. The treebanks are read from `../shared/data`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import time
 import warnings
+from typing import Any
 
 import peers
 
@@ -26,7 +29,7 @@ from vcrf import VCRF
 from vcrf.metrics import token_error
 
 
-def measure(name: str, tag: str, order: int, inference: str, options: argparse.Namespace) -> dict[str, object]:
+def measure(name: str, tag: str, order: int, inference: str, options: argparse.Namespace) -> dict[str, Any]:
     """Train and tag once, in this process."""
     warnings.simplefilter("ignore")
     X, y = peers.read_treebank(name, "train", tag)
@@ -36,7 +39,7 @@ def measure(name: str, tag: str, order: int, inference: str, options: argparse.N
     VCRF(tags=order, base_strength=0.1, inference=inference).fit(words, labels).predict(words)
     strength = options.occurrences / len(X)
     began, cpu = time.perf_counter(), time.process_time()
-    tagger = VCRF(tags=order, base_strength=strength, inference=inference, n_jobs=options.jobs).fit(X, y)
+    tagger = VCRF(tags=order, norm="l1", base_strength=strength, inference=inference, n_jobs=options.jobs).fit(X, y)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     tagger.predict(X_test)
     began = time.process_time()
@@ -59,52 +62,84 @@ def measure(name: str, tag: str, order: int, inference: str, options: argparse.N
     }
 
 
-def run_apart(name: str, tag: str, order: int, inference: str, options: argparse.Namespace) -> dict[str, object] | None:
-    """The same in a process of its own; None if it fails or takes too long."""
+HEADER = (
+    "| labels, tokens | order | lattice | cpu s | wall s | cpu to order 2 | cpu dense / automaton | passes "
+    "| relative gap | patterns used (2, 3, ...) | tags tokens/s | MB | token error % |"
+)
+
+
+def run_apart(name: str, tag: str, order: int, inference: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The same in a process of its own; if it fails or takes too long, {"failed": why}."""
     command = [
         sys.executable, __file__, f"{name}:{tag}", "--one", inference, "--orders", str(order),
         "--sentences", str(options.sentences), "--occurrences", str(options.occurrences), "--jobs", str(options.jobs),
     ]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=options.limit)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        print(f"  {inference} order {order}: {type(error).__name__}", flush=True)
-        return None
-    result: dict[str, object] = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"stopped after {options.limit:.0f} s"}
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.strip().splitlines()[-1:] or [f"ended with status {error.returncode}"]
+        return {"failed": last[0].replace("|", "/")}
+    result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def is_dense_too(order: int, found: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Whether the dense lattice runs beside the automaton; `found` is a point with the sizes, of any order."""
+    if not 3 <= order <= options.dense or "labels" not in found:
+        return False
+    return bool(found["labels"] ** order * found["tokens"] < 1e9 * options.dense_pass)
 
 
 def compare(name: str, tag: str, options: argparse.Namespace) -> None:
     """All orders of one treebank."""
+    known: dict[str, Any] = {}
     base = None
     for order in options.orders:
-        for inference in ("auto", "dense") if 3 <= order <= options.dense else ("auto",):
-            found = run_apart(name, tag, order, inference, options)
-            if found is None:
-                continue
-            if order == 2 and inference == "auto":
-                base = found["cpu"]
-            ratio = "" if base is None else f"{found['cpu'] / base:5.1f} x order 2"  # type: ignore[operator]
-            print(
-                f"{name}:{tag} {found['labels']} labels, {found['tokens']} tokens, order {order} {inference:5s} "
-                f"{found['seconds']:7.1f} s ({found['cpu']:.1f} s cpu, {found['passes']} passes) {ratio}  "
-                f"gap {found['gap']:.0e}  patterns {found['patterns']}  token error {found['error']:.2%}  "
-                f"tags {found['tokens_per_second']:,.0f} tokens/s  {found['megabytes']:.0f} MB",
-                flush=True,
-            )
+        auto = run_apart(name, tag, order, "auto", options)
+        known = auto if "labels" in auto else known
+        base = auto.get("cpu") if order == 2 else base
+        title = f"{name} {tag}" + (f": {known['labels']}, {known['tokens']:,}" if known else "")
+        show(title, order, "auto", auto, base, None)
+        if is_dense_too(order, known, options):
+            dense = run_apart(name, tag, order, "dense", options)
+            show(title, order, "dense", dense, base, auto.get("cpu"))
+
+
+def show(
+    title: str, order: int, lattice: str, found: dict[str, Any], base: float | None, automaton: float | None
+) -> None:
+    """Print a row."""
+    start = f"| {title} | {order} | {lattice} |"
+    if "failed" in found:
+        print(f"{start} {found['failed']} | | | | | | | | | |", flush=True)
+        return
+    to_two = "" if base is None else f"{found['cpu'] / base:.2f}"
+    to_automaton = "" if automaton is None else f"{found['cpu'] / automaton:.2f}"
+    patterns = ", ".join(f"{n:,}" for n in found["patterns"])
+    print(
+        f"{start} {found['cpu']:.1f} | {found['seconds']:.1f} | {to_two} | {to_automaton} | {found['passes']} "
+        f"| {found['gap']:.0e} | {patterns} | {found['tokens_per_second']:,.0f} | {found['megabytes']:.0f} "
+        f"| {100 * found['error']:.2f} |",
+        flush=True,
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["english:upos", "twitter-tweebank:xpos", "english:xpos"])
     parser.add_argument("--orders", nargs="+", type=int, default=[1, 2, 3, 4, 5])
-    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--occurrences", type=float, default=2.0)
-    parser.add_argument("--dense", type=int, default=3)
+    parser.add_argument("--dense", type=int, default=5, help="highest order of the dense lattice")
+    parser.add_argument("--dense-pass", type=float, default=2.0, help="longest pass of the dense lattice in seconds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds for one point")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if not options.one:
+        print(HEADER, "|" + "---|" * (HEADER.count("|") - 1), sep="\n", flush=True)
     for given in options.names:
         name, _, tag = given.partition(":")
         if options.one:

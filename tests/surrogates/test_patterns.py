@@ -143,7 +143,7 @@ def test_scan_bounds_the_norms_of_whole_groups(data, limit, pairs):
 
 
 def test_bounds_of_norms_with_words():
-    """Pairs of labels with a word that are kept out count: of the words' groups of three labels nothing is looked at."""
+    """Pairs of labels with a word that are kept out count: nothing is looked at of the words' groups of length 3."""
     text = intern_sentences([["a", "b", "a", "b", "a", "b"]] * 2)
     problem = build_problem(text, np.zeros(12, np.uint32), 2, [Family("word", (WORD,), k) for k in (1, 2, 3)])
     limits = {1: np.full(2, 1e-3), 2: np.full(2, 1e-3), 3: np.full(2, 1.9)}
