@@ -11,15 +11,19 @@ import vcrf
 from enumeration import LossEnumeration, all_candidates, feature_of, number_of
 from small_problems import active_sets, cases
 from vcrf.errors import BudgetError
+from vcrf.families import intern_sentences, transition_families
 from vcrf.kernels import pattern_lanes, pattern_rows
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
+from vcrf.problem import build_problem
 from vcrf.surrogates.compiled_loss import compile_loss
+from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.surrogates.pattern_product import (
     PatternExponential,
     PatternExponentialProduct,
     PatternProductSurrogate,
     PatternStructBoost,
 )
+from vcrf.surrogates.patterns import PatternSurrogate
 from vcrf.surrogates.product import ExponentialSurrogate, ProductSurrogate, largest_sentence_mass
 
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), EditLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]
@@ -169,3 +173,22 @@ def test_more_arcs_than_any_table_could_hold(name):
     assert tagger.gap_ <= 0.05 * tagger.objective_
     with pytest.raises(BudgetError, match="inference='patterns'"):
         tagger.set_params(inference="dense").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [CrfSurrogate, PatternSurrogate, ProductSurrogate, *KINDS])
+def test_the_log_domain_has_a_budget(kind, monkeypatch):
+    """Sentences that span more than 600 nats: within it they are done, beyond it the error says what to do."""
+    text, y = intern_sentences([["a"] * 4] * 2), np.array([0, 1] * 4, np.uint32)
+    problem = build_problem(text, y, 2, transition_families(3))
+    keep, loss = np.ones(len(problem.columns), bool), compile_loss(problem, AlignedNgramLoss(2))
+    surrogate = kind(problem, keep, np.zeros(2) if kind in (CrfSurrogate, PatternSurrogate) else loss, 1)
+    if isinstance(surrogate, PatternSurrogate):
+        surrogate.is_forced = True
+    active = surrogate.compile(problem.join_features(np.full(8, problem.bias_column, np.uint32), 3, np.arange(8)))
+    w = np.linspace(-400.0, 400.0, 8)
+    assert np.isfinite(surrogate.value_and_gradient(active, w)[0])
+    assert surrogate.n_hard == 2
+    monkeypatch.setattr("vcrf.surrogates.hard.MAX_HARD_BYTES", 100)
+    with pytest.raises(BudgetError, match=r"600 nats .* GiB .* Use greater strengths"):
+        surrogate.value_and_gradient(active, w)
+    assert np.isfinite(surrogate.value_and_gradient(active, 0.001 * w)[0])

@@ -14,7 +14,7 @@ import numpy as np
 from vcrf.families.keys import group_columns, take_rows
 from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet, compile_features, firing_of, zero_hessian
-from vcrf.surrogates.hard import redo_hard_sentence
+from vcrf.surrogates.hard import check_hard, redo_hard_sentence
 from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -207,6 +207,9 @@ class CrfSurrogate:
         n_labels, tables = self.problem.n_labels, self._tables
         hard_rows = np.full(self.problem.n_tokens, -1, np.int64)
         arcs: list[Floats] = []
+        # The posteriors of all of them are kept.
+        n_hard = int(np.diff(self.problem.sent_ptr)[output.hard == 1].sum())
+        check_hard(n_hard, n_hard, n_labels**tables.order)
         for i in np.flatnonzero(output.hard):
             t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
             node = np.empty((t1 - t0) * n_labels)

@@ -10,11 +10,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
+
+
+# What the log domain may take; as much as the posteriors of arcs in a scan.
+MAX_HARD_BYTES = 4 * 2**30
+
+
+def check_hard(n_tokens: int, n_rows: int, n_arcs: int) -> None:
+    """Refuse to do sentences in the log domain beyond the budget: scores and posteriors of arcs in so many rows."""
+    n_bytes = 2 * 8 * n_rows * n_arcs
+    if n_bytes > MAX_HARD_BYTES:
+        raise BudgetError(
+            f"{n_tokens:,} tokens whose scores span more than 600 nats are summed in the log domain, which needs "
+            f"{n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs in {n_rows:,} rows; the budget is "
+            f"{MAX_HARD_BYTES / 2**30:.0f} GiB. Use greater strengths, so that the weights stay smaller, a smaller "
+            "`tags`, or shorter sentences."
+        )
 
 
 def redo_hard_sentence(

@@ -76,6 +76,9 @@ class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
             return lattice, automaton, log_losses(automaton)
         return lattice, automaton, automaton.final
 
+    def _n_rows(self, i: int) -> int:
+        return ProductSurrogate._n_rows(self, i)
+
     @property
     def _loss_bounds(self) -> Floats:
         return self._loss_arrays.bound

@@ -18,7 +18,7 @@ from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found, slot_corrections
-from vcrf.surrogates.hard import _with_loss
+from vcrf.surrogates.hard import _with_loss, check_hard
 from vcrf.surrogates.pattern_hessian import pattern_hessian
 from vcrf.surrogates.pattern_scan import LevelScan
 from vcrf.surrogates.product import is_too_large
@@ -220,12 +220,17 @@ class PatternSurrogate(CrfSurrogate):
         lattice = self._hard_lattice(active, plan, i, clamp)
         return lattice._conditionals.reshape(-1), _plain_rows(lattice.n_positions)
 
+    def _n_rows(self, i: int) -> int:
+        """Rows that the log domain keeps of a sentence: one a token, or one a state of the loss automaton."""
+        return int(self.problem.sent_ptr[i + 1] - self.problem.sent_ptr[i])
+
     def _hard_lattice(self, active: ActiveSet, plan: ArcPlan, i: int, clamp: bool) -> PatternLattice:
         """Sentence i, with the loss, in the log domain."""
         from vcrf.kernels import chain
 
         n_labels = self.problem.n_labels
         t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
+        check_hard(int(t1 - t0), self._n_rows(i), plan.automaton.n_states * n_labels)
         node = np.empty((t1 - t0) * n_labels)
         chain.node_scores(active.rows, self._scores, t0, t1, node)
         node = _with_loss(self._sentences(), i, node.reshape(-1, n_labels), clamp)

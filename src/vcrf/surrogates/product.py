@@ -22,7 +22,7 @@ from vcrf.surrogates import sentence
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.compiled_loss import CompiledLoss
 from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found
-from vcrf.surrogates.hard import lattice_arcs, write_posterior
+from vcrf.surrogates.hard import check_hard, lattice_arcs, write_posterior
 from vcrf.surrogates.log_mean_hessian import SimilarCrf, add_between, wrong_labels
 from vcrf.types import Bools, Floats, Ints
 
@@ -128,6 +128,7 @@ class ProductSurrogate(CrfSurrogate):
         n_labels, tables = self.problem.n_labels, self._tables
         for i in np.flatnonzero(output.hard).tolist():
             t0, t1 = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
+            check_hard(t1 - t0, self._n_rows(i), n_labels**tables.order)
             node = np.empty((t1 - t0) * n_labels)
             chain.node_scores(active.rows, scores, t0, t1, node)
             scored = lattice_arcs(node.reshape(-1, n_labels), t0, n_labels, tables, self._corrections)
@@ -154,6 +155,11 @@ class ProductSurrogate(CrfSurrogate):
     def mean_losses(self) -> Floats:
         """Mean loss of each sentence under exp(loss + score) at the last scan."""
         return self._means
+
+    def _n_rows(self, i: int) -> int:
+        """States of the loss automaton of a sentence, over its tokens."""
+        automaton = self.loss.automaton(self.problem, i)
+        return int((automaton.with_values() if self.picks else automaton).state_ptr[-1])
 
     def _log_domain(self, lattice: DenseLattice, i: int) -> tuple[float, Floats, float]:
         """Log of the sum, posteriors of the arcs and mean loss of a hard sentence."""
