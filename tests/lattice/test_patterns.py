@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -159,16 +161,27 @@ def test_restrictions_are_those_of_the_dense_lattice(drawn, data):
     np.testing.assert_allclose(ours.log_partition(), theirs.log_partition(), **CLOSE)
 
 
-def test_sampling_frequencies():
-    """Draws follow the posterior: Pearson's statistic below its 0.9999 quantile."""
-    codes = np.array([5, 13, 40], np.uint32)
-    automaton = build_automaton(3, np.array([2, 3, 4], np.uint32), codes)
-    rng = np.random.default_rng(0)
-    arcs = np.tile(rng.normal(size=automaton.n_arcs), (4, 1))
-    lattice = PatternLattice(automaton, rng.normal(size=(4, 3)), arcs).forbid([(0, 1)])
-    everything = oracles.all_sequences(4, 3)
-    expected = 20_000 * np.exp([lattice.log_prob(y) for y in everything])
-    observed = np.bincount(oracles.pattern_codes(lattice.sample(20_000, rng=7), 0, 4, 3), minlength=81)
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_sampling_frequencies(order):
+    """Draws follow the posterior by enumeration: Pearson's statistic below its 0.9999 quantile, at every order."""
+    n_labels, n, rng = 3, 4, np.random.default_rng(order)
+    sizes = np.repeat(np.arange(2, order + 1), 3).astype(np.uint32)
+    codes = np.concatenate([rng.choice(n_labels**k, 3, replace=False) for k in range(2, order + 1)] or [np.zeros(0)])
+    automaton = build_automaton(n_labels, sizes, codes.astype(np.uint32))
+    node, weights = rng.normal(size=(n, n_labels)), 1.5 * rng.normal(size=len(sizes))
+    scored = [(digits(c, k, n_labels), w) for k, c, w in zip(sizes.tolist(), codes, weights, strict=True)]
+    arcs = np.zeros(automaton.n_arcs)
+    for arc, weight in zip(find_arcs(automaton, sizes, codes.astype(np.uint32)), weights, strict=True):
+        arcs[automaton.by_rank[automaton.rank[arc] : automaton.rank_end[arc]]] += weight
+    lattice = PatternLattice(automaton, node, np.tile(arcs, (n, 1))).forbid([(0, 1)])
+    everything = oracles.all_sequences(n, n_labels)
+    scores = np.array([
+        -np.inf if any(pair == (0, 1) for pair in pairwise(y))
+        else sum(node[t, y[t]] + sum(w for z, w in scored if y[: t + 1][-len(z) :] == z) for t in range(n))
+        for y in map(tuple, everything.tolist())
+    ])  # fmt: skip
+    expected = 20_000 * np.exp(scores - oracles.log_partition(scores))
+    observed = np.bincount(oracles.pattern_codes(lattice.sample(20_000, rng=7), 0, n, n_labels), minlength=81)
     possible = expected > 0
     assert not observed[~possible].any()
     statistic = ((observed - expected)[possible] ** 2 / expected[possible]).sum()
