@@ -376,6 +376,7 @@ def test_sparse_models_that_do_not_help_end_the_run(monkeypatch):
     monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
     monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
     monkeypatch.setattr(working_set, "newton_direction", lambda *given: 1e-12 * np.sign(given[2]))
+    monkeypatch.setattr(working_set, "_MOST_VAIN", 2)
     with pytest.warns(ConvergenceWarning, match="hardly moves"):
         found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
     assert found.status_ is Status.SETTLED

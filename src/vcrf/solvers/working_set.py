@@ -299,13 +299,14 @@ class _Run:
             self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
             if self.n_vain >= _MOST_VAIN:
                 raise _Interrupted(Status.SETTLED)
-        if self._can_model(n_free) or not self.on_face:
+        has_model = self.n_vain == 0
+        if (has_model and self._can_model(n_free)) or not self.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
-                if can_model(self.surrogate, n_free, self.most_weights):
+                if has_model and can_model(self.surrogate, n_free, self.most_weights):
                     self.is_block_enough = False
                 elif self.settle > 0.0:
                     raise _Interrupted(Status.SETTLED)
