@@ -243,6 +243,22 @@ def test_a_family_switched_off_gets_no_share(case):
     assert off.group_thresholds[group] == strengths_off[families].min()
 
 
+@given(merged("l2"), weights, st.integers(-1, 3))
+def test_inverse_l2_is_the_curvature_of_the_conjugate(case, g, off):
+    """With l2 alone the conjugate of each feature is g^2 / 2 times its inverse, also where a family is switched off."""
+    bound, _, _, _ = case
+    problem, l1 = bound.problem, bound.penalty.l1.copy()
+    if off >= 0:
+        l1[off] = np.inf
+    bound = FamilyPenalty(l1, bound.penalty.l2, 0.5).bind(problem)
+    assert bound.penalty.is_l2_alone
+    columns = np.arange(len(problem.columns))
+    features = problem.join_features(columns, 1, np.zeros_like(columns))
+    groups = bound.groups_of(features)
+    expected = [bound.conjugate(np.array([group]), np.array([g])) for group in groups]
+    np.testing.assert_allclose(0.5 * g**2 * bound.inverse_l2(features), expected, rtol=1e-12)
+
+
 # ---- strengths and errors ----
 
 
@@ -253,6 +269,9 @@ def test_norms_of_strengths():
         penalty = FamilyPenalty.from_strengths(c, norm, l1_ratio=0.25)
         np.testing.assert_allclose(penalty.l1, l1)
         np.testing.assert_allclose(penalty.l2, l2)
+        assert penalty.is_l2_alone == (norm == "l2")
+        own = FamilyPenalty.from_strengths(c, norm, l1_ratio=0.25, own=(c, np.ones((3, 2)), np.ones(2)))
+        assert own.is_l2_alone == (norm == "l2")
 
 
 def test_an_infinite_strength_switches_a_family_off_in_the_l1_norm():

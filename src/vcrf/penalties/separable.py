@@ -83,6 +83,12 @@ class FamilyPenalty:
         return bool(np.any(self.l2 > 0.0)) or (self.own is not None and bool(np.any(self.own.l2 > 0.0)))
 
     @property
+    def is_l2_alone(self) -> bool:
+        """Whether no strength but infinite ones, which switch a family off, is linear."""
+        has_l1 = np.any(self.l1[np.isfinite(self.l1)] > 0.0) or (self.own is not None and np.any(self.own.l1 > 0.0))
+        return self.has_l2 and not has_l1
+
+    @property
     def typical_l1(self) -> Floats:
         """l1 of each family; the mean over its attributes, where they differ."""
         return self.l1 if self.own is None else self.l1 + self.own.l1 * self.own.mean_sizes
@@ -201,6 +207,12 @@ class BoundPenalty:
     def thresholds(self, features: Ints) -> Floats:
         """The l1 part of each feature's merged penalty."""
         return self.group_thresholds[self.groups_of(features)]
+
+    def inverse_l2(self, features: Ints) -> Floats:
+        """Sum over each feature's members of 1 / l2, of those that are not switched off: with l2 alone, w = -that g."""
+        share = np.where(np.isfinite(self.member_l1), 1.0 / self.member_l2, 0.0)
+        group = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+        return np.asarray(np.bincount(group, share, len(self.ptr) - 1), np.float64)[self.groups_of(features)]
 
     def column_thresholds(self, k: int) -> Floats:
         """Threshold of patterns of length k with each column, inf where there is no such family."""

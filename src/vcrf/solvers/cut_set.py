@@ -66,3 +66,25 @@ def firing_of_cuts(problem: Problem, active: ActiveSet) -> Firing:
         numbers[by_number], active.table_features[by_number], order, active.cor_ptr, active.cor_size,
         active.cor_code, active.cor_feature, active.cor_values,
     )  # fmt: skip
+
+
+def rows_of_cuts(
+    problem: Problem, firing: Firing, n_features: int, cuts: Cuts, room: int = 0
+) -> tuple[Ints, Ints, Floats]:
+    """CSR rows d_k = slope_k * (Psi(y_k) - Psi(y_i)) on the working set: row_ptr, columns, values.
+
+    `room` is a guess of their number of entries: if it is too small, the work is done twice.
+    """
+    from vcrf.kernels.cuts import cut_rows
+
+    row_ptr = np.zeros(len(cuts) + 1, np.int64)
+    room = max(1024, room)
+    while True:
+        index, value = np.empty(room, np.int64), np.empty(room)
+        n = cut_rows(
+            firing, n_features, problem.sent_ptr, problem.y, problem.n_labels, cuts.sentence, cuts.label_ptr,
+            cuts.labels, cuts.slope, row_ptr, index, value,
+        )  # fmt: skip
+        if n <= room:
+            return row_ptr, index[:n], value[:n]
+        room = n

@@ -27,7 +27,7 @@ from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate, certify
-from vcrf.solvers.cut_set import Cuts, firing_of_cuts
+from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.crf import Scan
@@ -78,8 +78,9 @@ def solve_max(
     A pass finds the best label sequence of every sentence. The gap is that of the surrogate itself.
     """
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
+    from vcrf.solvers.simplex_cuts import SimplexCuts
 
-    kind = GroupCuttingPlanes if is_group else CuttingPlanes
+    kind = GroupCuttingPlanes if is_group else SimplexCuts if penalty.is_l2_alone else CuttingPlanes
     lattice = "dense" if is_group else lattice
     return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 
@@ -90,7 +91,7 @@ class _Stop(Exception):
 
 
 @dataclass
-class _Point:
+class Point:
     """Weights of a working set with their objective."""
 
     features: Ints
@@ -123,7 +124,7 @@ class CuttingPlanes:
         self.cuts = Cuts()
         self.known: set[tuple[int, bytes]] = set()
         self.lower_bound, self.excess = 0.0, np.inf
-        self.best = _Point(np.zeros(0, np.int64), np.zeros(0))
+        self.best = Point(np.zeros(0, np.int64), np.zeros(0))
         self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
         self._room = 0
         self.rho, self.n_null = 0.0, 0
@@ -154,11 +155,9 @@ class CuttingPlanes:
             while self._gap() > self.tol * self.best.objective:
                 self._check_limit()
                 gap = self._gap()
-                self._solve_master()
-                n_new = self._evaluate()
-                n_added = self._certify()
+                n_new = self._round()
                 self._report("cuts")
-                is_idle = n_new + n_added == 0 and self._gap() > 0.999 * gap
+                is_idle = n_new == 0 and self._gap() > 0.999 * gap
                 n_idle = n_idle + 1 if is_idle else 0
                 if n_idle > 30:
                     raise _Stop(Status.STALLED)
@@ -169,6 +168,11 @@ class CuttingPlanes:
         finally:
             self.surrogate.workers.close()
         return self._result(status)
+
+    def _round(self) -> int:
+        """Returns how many cuts and features are new."""
+        self._solve_master()
+        return self._evaluate() + self._certify()
 
     def _first_cuts(self, start: SolverResult | None) -> None:
         """Cuts at zero, and at the start."""
@@ -286,24 +290,11 @@ class CuttingPlanes:
 
     def _set_rows(self) -> None:
         """CSR rows of all cuts on the working set."""
-        from vcrf.kernels import cuts as kernels
-
-        cuts, active = self.cuts, self.active
-        firing = firing_of_cuts(self.problem, active)
-        row_ptr = np.zeros(len(cuts) + 1, np.int64)
-        room = max(1024, self._room)
-        while True:
-            index, value = np.empty(room, np.int64), np.empty(room)
-            n = kernels.cut_rows(
-                firing, len(active), self.problem.sent_ptr, self.problem.y, self.problem.n_labels, cuts.sentence,
-                cuts.label_ptr, cuts.labels, cuts.slope, row_ptr, index, value,
-            )  # fmt: skip
-            if n <= room:
-                break
-            room = n
-        self._room = int(1.1 * n)
-        counts = np.bincount(cuts.sentence, minlength=self.problem.text.n_sentences)
-        self.rows = np.concatenate([[0], np.cumsum(counts)]), row_ptr, index[:n], value[:n]
+        firing = firing_of_cuts(self.problem, self.active)
+        rows = rows_of_cuts(self.problem, firing, len(self.active), self.cuts, self._room)
+        self._room = int(1.1 * len(rows[1]))
+        counts = np.bincount(self.cuts.sentence, minlength=self.problem.text.n_sentences)
+        self.rows = np.concatenate([[0], np.cumsum(counts)]), *rows
 
     def _master(self) -> Master:
         from vcrf.kernels.cuts import Master
@@ -363,13 +354,13 @@ class CuttingPlanes:
         groups = self.penalty.groups_of(features)
         return self.penalty.smooth(groups, w)[0] + float(self.penalty.group_thresholds[groups] @ np.abs(w))
 
-    def _objective(self, features: Ints, w: Floats) -> _Point:
+    def _objective(self, features: Ints, w: Floats) -> Point:
         """Exact objective; the sequences that attain it become cuts."""
         active = self.surrogate.compile(features)
         found = self.surrogate.find_best(active, w)
         self._n_new = self._add_cuts(found)
         value = float(self.problem.weights @ found.values)
-        return _Point(features, w.copy(), value + self._penalty_of(features, w))
+        return Point(features, w.copy(), value + self._penalty_of(features, w))
 
     def _evaluate(self) -> int:
         """Objective at the master's weights; returns the number of new cuts."""
