@@ -65,12 +65,12 @@ class Sentence:
         first, k = self.row_ptr[-1], len(self.row_ptr) - 1
         last = first + len(columns)
         if last > len(self.columns):
-            room = np.zeros(last, np.uint32)  # together with what there is, twice as much
+            room = np.zeros(last - first + last // 4, np.uint32)
             self.columns = np.concatenate([self.columns[:first], room])
             self.values = np.concatenate([self.values[:first], room.astype(np.float64)])
         self.columns[first:last], self.values[first:last] = columns, values
         if k >= len(self.gram):
-            gram = np.zeros((2 * k, 2 * k))
+            gram = np.zeros((k + 2 + k // 4, k + 2 + k // 4))
             gram[:k, :k] = self.gram[:k, :k]
             self.gram = gram
         self.row_ptr = np.append(self.row_ptr, last)
