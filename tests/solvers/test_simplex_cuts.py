@@ -15,7 +15,7 @@ from vcrf.data import SyntheticLanguage
 from vcrf.kernels import simplex_cuts as kernels
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss
 from vcrf.penalties import FamilyPenalty
-from vcrf.solvers import simplex_cuts
+from vcrf.solvers import cutting_plane, simplex_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, solve_max
 from vcrf.solvers.result import Status
 from vcrf.solvers.simplex_cuts import SimplexCuts
@@ -228,3 +228,16 @@ def test_old_sequences_go():
     np.testing.assert_allclose(one.values.reshape(2, 5), kept[1:])
     assert np.array([1], np.uint32).tobytes() not in one.known
     assert np.array([5], np.uint32).tobytes() in one.known
+
+
+@pytest.mark.parametrize(("most", "is_simplex"), [(20, True), (19, False)])
+def test_many_sentences_have_the_proximal_master(monkeypatch, most, is_simplex):
+    """Inner products of the label sequences of every sentence are not kept for a large corpus."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(20, seed=3)
+    monkeypatch.setattr(cutting_plane, "_MOST_SIMPLICES", most)
+    seen = []
+    run = SimplexCuts.run
+    monkeypatch.setattr(SimplexCuts, "run", lambda self, start: seen.append(True) or run(self, start))
+    found = M3N(norm="l2").fit(corpus.tokens, corpus.labels)
+    assert found.status_ is Status.CONVERGED
+    assert bool(seen) == is_simplex

@@ -57,6 +57,9 @@ _MOST_HARD = 0.02
 # At each temperature, where it is but a start.
 _SMOOTH_PASSES = 100
 
+# Sentences up to which block ascent keeps its label sequences and their inner products, about a megabyte each.
+_MOST_SIMPLICES = 3_000
+
 
 def solve_max(
     problem: Problem,
@@ -80,7 +83,8 @@ def solve_max(
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
     from vcrf.solvers.simplex_cuts import SimplexCuts
 
-    kind = GroupCuttingPlanes if is_group else SimplexCuts if penalty.is_l2_alone else CuttingPlanes
+    is_simplex = penalty.is_l2_alone and problem.text.n_sentences <= _MOST_SIMPLICES
+    kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
     lattice = "dense" if is_group else lattice
     return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 

@@ -144,6 +144,6 @@ def _factor(matrix: Floats, extra: Floats) -> tuple[Floats, bool]:
         except LinAlgError:
             if share > 1.0:
                 raise
-            share = max(10.0 * share, 1e-8)
+            share = max(100.0 * share, 1e-8)
         else:
             return factor

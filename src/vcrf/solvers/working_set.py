@@ -37,6 +37,7 @@ _MEMORY = 50
 _NEWTON_BELOW = 0.5
 _NEWTON_BELOW_MOST = 5.0
 _NEWTON_BELOW_MEAN = 3e-3
+_NEWTON_BELOW_MANY = 2.0
 # Features that the first scan may add, per token, where there is an l2 part. At zero weights nearly all candidates are
 # violated, and a few steps on the most violated ones show which of the others still are.
 _FIRST_PER_TOKEN = 1
@@ -515,8 +516,11 @@ class _Run:
             return False
         # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
         distance = self.violation if self.penalty.is_smooth_part else self.excess
-        is_near = distance < _NEWTON_BELOW or (
-            distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN
+        is_near = (
+            distance < _NEWTON_BELOW
+            or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
+            # With many weights the violations of the most curved ones stay, however many quasi-Newton steps are taken.
+            or (distance < _NEWTON_BELOW_MANY and self.on_face and n_free > newton.MAX_WEIGHTS)
         )
         return is_near and self._can_model(n_free)
 
@@ -558,7 +562,9 @@ class _Run:
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         if self.model is not None:
             new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
-            if isinstance(self.model, SparseModel) and 0 < len(new) <= _FEW_NEW:
+            # A model from an automaton leaves out rare arcs: exact rows do not fit it.
+            is_exact = self.surrogate.hessian_order is not None
+            if isinstance(self.model, SparseModel) and is_exact and 0 < len(new) <= _FEW_NEW:
                 self.model = self._extended(self.model, state, new)
                 return False
             if len(new) == 0:
