@@ -129,7 +129,8 @@ def test_a_scan_finds_the_mean_losses(data):
     surrogate.scan(surrogate.compile(numbers), w, nothing)
     surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
     expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
-    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-8, atol=1e-9)
+    # Scores of hundreds of nats cancel.
+    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-7, atol=1e-7)
 
 
 @few
