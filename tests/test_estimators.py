@@ -678,3 +678,15 @@ def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) ->
     assert one.predict(X) == two.predict(X)
     with pytest.raises(InputError, match="temperature must be a positive number"):
         VCRF(temperature=0.0).fit(X, y)
+
+
+@pytest.mark.parametrize(("tol", "status"), [(0.5, Status.CONVERGED), (2e-4, Status.MAX_PASSES)])
+def test_the_status_is_that_of_the_tolerance_asked_for(monkeypatch, tol, status):
+    """With nothing set, training aims at a smaller gap; if it is stopped before, `tol` decides what is said."""
+    corpus = SyntheticLanguage(n_labels=4, n_stems=50).sample(40, seed=2)
+    monkeypatch.setattr("vcrf.estimators._AIM", 1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if status is Status.CONVERGED else "ignore")
+        tagger = VCRF(tol=tol, max_passes=40).fit(corpus.tokens, corpus.labels)
+    assert tagger.status_ is status
+    assert (tagger.gap_ <= tol * tagger.objective_) == (status is Status.CONVERGED)

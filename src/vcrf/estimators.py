@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -427,7 +428,7 @@ class VCRF(SequenceEstimator):
         problem = data.problem
         penalty = self._penalty(data).bind(problem)
         watch = None if development is None else DevelopmentWatch(development, penalty, patience)
-        result = self._run(data, start, watch)
+        result = self._judged(self._run(data, start, watch))
         self.model_ = build_model(problem, penalty, result, data.classes, data.complexities, self._temperature())
         self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
@@ -448,6 +449,13 @@ class VCRF(SequenceEstimator):
             problem, self._penalty(data), surrogate=data.surrogate, start=start,
             watch=watch, lattice=self.inference, **self._running(),
         )  # fmt: skip
+
+    def _judged(self, result: SolverResult) -> SolverResult:
+        """A run that stopped before the gap it aimed at has converged if the gap is small enough for `tol`."""
+        is_stopped = result.status in (Status.MAX_PASSES, Status.SETTLED, Status.STALLED)
+        if is_stopped and result.gap <= self.tol * result.objective:
+            return replace(result, status=Status.CONVERGED)
+        return result
 
     @property
     def _needs_penalty(self) -> bool:

@@ -136,7 +136,7 @@ class Loss:
         known = self._known_labels()
         if numbers.size and (numbers.min() < 0 or (known is not None and numbers.max() >= known)):
             raise InputError(
-                f"{type(self).__name__} expects labels 0 .. {'' if known is None else known - 1}, "
+                f"{type(self).__name__} expects labels {'from 0 on' if known is None else f'0 .. {known - 1}'}, "
                 f"got {numbers.min()} .. {numbers.max()}."
             )
         return numbers
