@@ -129,8 +129,10 @@ def test_a_scan_finds_the_mean_losses(data):
     surrogate.scan(surrogate.compile(numbers), w, nothing)
     surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
     expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
-    # Scores of hundreds of nats cancel.
-    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-7, atol=1e-7)
+    # With weights of hundreds of nats 1.6e-8 was seen: messages come close to the least number that there is.
+    is_huge = np.abs(w).max(initial=0.0) > 50.0
+    tols = {"rtol": 1e-7, "atol": 1e-8} if is_huge else {"rtol": 1e-8, "atol": 1e-9}
+    np.testing.assert_allclose(surrogate.mean_losses(), expected, **tols)
 
 
 @few
