@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 import vcrf
 from enumeration import LossEnumeration, all_candidates, feature_of, number_of
 from small_problems import active_sets, cases
@@ -161,6 +162,22 @@ def test_the_dense_lattice_finds_the_same(data):
         sure = [scan.features[np.abs(scan.gradients) > 0.0501].tolist() for scan in scans]
         assert set(sure[0]) <= set(scans[1].features.tolist())
         assert set(sure[1]) <= set(scans[0].features.tolist())
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_a_scan_finds_the_mean_losses(data):
+    """By enumeration; a pass after it leaves them alone, hard sentences too."""
+    case = data.draw(cases(max_length=4, max_tags=3))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 300.0, 1e3)))
+    loss = data.draw(st.sampled_from(LOSSES))
+    surrogate = surrogate_of(PatternProductSurrogate, case.problem, loss)
+    truth = LossEnumeration(case.problem, features, loss)
+    nothing = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
+    surrogate.scan(surrogate.compile(numbers), w, nothing)
+    surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
+    expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
+    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["VCRF", "VStructBoost", "VExponential", "M3N", "StructSVM"])

@@ -91,7 +91,7 @@ def test_large_weights_and_losses_leave_the_scaled_messages(kind, data):
 def test_scan_finds_every_gradient_above_its_limit(kind, data):
     """All candidates, in or out of the active set, of all pattern lengths."""
     case = data.draw(cases(max_length=4, max_tags=3))
-    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0)))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 300.0)))
     loss = data.draw(st.sampled_from(LOSSES))
     surrogate = surrogate_of(kind, case.problem, loss)
     limit = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
@@ -106,7 +106,8 @@ def test_scan_finds_every_gradient_above_its_limit(kind, data):
     wide = np.zeros(len(every))
     wide[[every.index(f) for f in features]] = w
     expected, gradients = expected_of(kind, case.problem, every, loss, wide)
-    assert value == pytest.approx(expected, rel=1e-9, abs=1e-11)
+    scale = 1.0 + np.abs(w).max(initial=0.0)
+    assert value == pytest.approx(expected, rel=1e-9, abs=1e-11 * scale)
     found = {feature_of(case.problem, n): g for n, g in zip(scan.features, scan.gradients, strict=True)}
     for f, g in zip(every, gradients, strict=True):
         if abs(abs(g) - limit) > 1e-9:
@@ -120,19 +121,16 @@ def test_scan_finds_every_gradient_above_its_limit(kind, data):
 @few
 @given(st.data())
 def test_a_scan_finds_the_mean_losses(data):
-    """At order 1 too, where it keeps no posteriors of arcs; a pass between two scans leaves them alone."""
+    """At order 1 too, where it keeps no posteriors of arcs; a pass after it leaves them alone, hard sentences too."""
     case = data.draw(cases(max_length=4, max_tags=3))
-    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 300.0)))
+    features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 100.0, 300.0, 1e3)))
     loss = data.draw(st.sampled_from([*LOSSES, EditLoss()]))
     surrogate, truth = surrogate_of(ProductSurrogate, case.problem, loss), LossEnumeration(case.problem, features, loss)
     nothing = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
     surrogate.scan(surrogate.compile(numbers), w, nothing)
     surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
     expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
-    # With weights of hundreds of nats 1.6e-8 was seen: messages come close to the least number that there is.
-    is_huge = np.abs(w).max(initial=0.0) > 50.0
-    tols = {"rtol": 1e-7, "atol": 1e-8} if is_huge else {"rtol": 1e-8, "atol": 1e-9}
-    np.testing.assert_allclose(surrogate.mean_losses(), expected, **tols)
+    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-9, atol=1e-12)
 
 
 @few

@@ -13,7 +13,7 @@ import numpy as np
 from vcrf.lattice import PatternLattice
 from vcrf.losses.automaton import LossAutomaton
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import _Found
+from vcrf.surrogates.crf import Scan, _Found
 from vcrf.surrogates.patterns import ArcPlan, PatternSurrogate, _plan_of, redo_hard_sentence
 from vcrf.surrogates.product import (
     ExponentialProductSurrogate,
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
     """The crf surrogate with any loss; parameters as for `ProductSurrogate`, and `is_forced`."""
 
+    def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
+        """As for `PatternSurrogate`; finds the mean losses as well."""
+        with self._finding_means():
+            return super().scan(active, w, limits)
+
     def _arc_chain(self, active: ActiveSet, plan: ArcPlan, clamp: bool) -> _Found:  # noqa: ARG002
         """Forward-backward with the loss; never clamped, because all labels are known."""
         return self._arc_product(active, plan, values_only=False)
@@ -48,12 +53,13 @@ class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
         output = self._output(len(self._corrections.score), clamp=False)
         number = {a: i for i, a in enumerate(self._sentence_bounds)}
         counts = np.zeros((len(number), plan.automaton.n_arcs))
+        means = self._means if self._wants_means else np.empty_like(self._means)
 
         def block(first: int, last: int) -> None:
             pattern_rows.rows_pass(
                 sentences, self._loss_arrays, first, last, problem.n_labels, active.rows, self._scores, plan.graph,
                 self._arcs, self._corrections, self._local, self.picks, values_only, counts[number[first]],
-                self._means, output,
+                means, output,
             )  # fmt: skip
 
         self.workers.run(block, self._sentence_bounds)
@@ -63,7 +69,7 @@ class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
             marginals, mean = np.zeros((lattice.n_positions, plan.automaton.n_states, problem.n_labels)), 0.0
             if log_z > -np.inf:
                 marginals, mean = _posteriors(lattice, automaton, final, cond)
-            self._means[i] = mean
+            means[i] = mean
             redo_hard_sentence(sentences, i, lattice, log_z, marginals, self._local, counts[-1], output)
         return self._found(output, counts)
 

@@ -11,6 +11,8 @@ for every positive strength and the certificate of `solvers.certificate` holds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,9 +67,15 @@ class ProductSurrogate(CrfSurrogate):
 
     def scan(self, active: ActiveSet, w: Floats, limits: dict[int, Floats]) -> tuple[float, Scan]:
         """As for `CrfSurrogate`; finds the mean losses as well."""
+        with self._finding_means():
+            return super().scan(active, w, limits)
+
+    @contextmanager
+    def _finding_means(self) -> Iterator[None]:
+        """Passes in here write the mean losses; others leave those of the last scan alone."""
         self._wants_means = True
         try:
-            return super().scan(active, w, limits)
+            yield
         finally:
             self._wants_means = False
 
@@ -133,7 +141,9 @@ class ProductSurrogate(CrfSurrogate):
             chain.node_scores(active.rows, scores, t0, t1, node)
             scored = lattice_arcs(node.reshape(-1, n_labels), t0, n_labels, tables, self._corrections)
             lattice = DenseLattice(scored, n_labels, tables.order)
-            value, posterior, self._means[i] = self._log_domain(lattice, i)
+            value, posterior, mean = self._log_domain(lattice, i)
+            if self._wants_means:
+                self._means[i] = mean
             output.values[i] = value - lattice.score(self.problem.y[t0:t1].astype(np.int64))
             flat = write_posterior(posterior, sentences, i, n_labels, tables, self._corrections, counts, output)
             for t, here in enumerate(flat if len(arcs) else []):
@@ -154,7 +164,7 @@ class ProductSurrogate(CrfSurrogate):
 
     def mean_losses(self) -> Floats:
         """Mean loss of each sentence under exp(loss + score) at the last scan."""
-        return self._means
+        return self._means.copy()
 
     def _n_rows(self, i: int) -> int:
         """States of the loss automaton of a sentence, over its tokens."""
