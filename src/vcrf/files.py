@@ -46,7 +46,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if target.exists():
             draft.chmod(stat.S_IMODE(target.stat().st_mode))
         draft.replace(target)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no draft stays behind; nothing is swallowed
         draft.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)

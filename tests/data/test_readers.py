@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from vcrf.data import Corpus, Sentence, read_corpus
+from vcrf.data.stream import stream_lines
 from vcrf.errors import InputError
 
 Save = Callable[[str, str | bytes], Path]
@@ -306,6 +308,32 @@ def test_damaged_compression_is_an_input_error(save: Save, kind: str) -> None:
         message = error_of(path)
         assert message.startswith(f"{path}: expected {names[kind]} data, got bytes that cannot be decompressed")
         assert message.endswith(f"rename it without .{kind}.")
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_a_flipped_byte_anywhere_is_no_other_error(save: Save, kind: str) -> None:
+    """Protects the list of what each library raises, read whole or in chunks."""
+    data = COMPRESS[kind](TWO.encode())
+    for place in range(len(data)):
+        path = save(f"a.conllu.{kind}", data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+        for read in (read_corpus, lambda path: list(stream_lines(path))):
+            with contextlib.suppress(InputError):
+                read(path)
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+def test_too_little_memory_is_not_called_damage(save: Save, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Protects what is wrong with the machine from being blamed on the file."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    path = save(f"a.conllu.{kind}", COMPRESS[kind](TWO.encode()))
+    monkeypatch.setattr("vcrf.data.text._decompressor", lambda _: fail)
+    monkeypatch.setattr("vcrf.data.stream._decompressing", fail)
+    for read in (read_corpus, lambda path: list(stream_lines(path))):
+        with pytest.raises(MemoryError):
+            read(path)
 
 
 def test_bzip2_magic_can_begin_a_word(save: Save) -> None:

@@ -11,7 +11,15 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcrf.data.text import check_nul, compression_of, compression_suffix, damaged, decode, unreadable
+from vcrf.data.text import (
+    check_nul,
+    compression_of,
+    compression_suffix,
+    damaged,
+    decode,
+    decompression_errors,
+    unreadable,
+)
 from vcrf.errors import InputError
 
 _CHUNK = 1 << 20
@@ -81,12 +89,10 @@ def _chunks(source: str | os.PathLike[str], name: str) -> Iterator[bytes]:
             read = stream.read if suffix else stream.read1
             while chunk := read(_CHUNK):
                 yield chunk
-        except Exception as error:  # each library of compression has its own set
-            if suffix:
-                raise damaged(name, suffix, error) from error
-            if isinstance(error, OSError):
-                raise unreadable(name, error) from error
-            raise
+        except decompression_errors(suffix) as error:
+            raise damaged(name, suffix, error) from error
+        except OSError as error:
+            raise unreadable(name, error) from error
 
 
 def _open(source: str | os.PathLike[str]) -> nullcontext[io.BufferedReader] | io.BufferedReader:

@@ -99,9 +99,24 @@ def _decompress(data: bytes, name: str) -> bytes:
         return data
     try:
         return _decompressor(suffix)(data)
-    # Each library has its own set, zlib.error and LZMAError among them: plain subclasses of Exception.
-    except Exception as error:
+    except decompression_errors(suffix) as error:
         raise damaged(name, suffix, error) from error
+
+
+def decompression_errors(suffix: str) -> tuple[type[Exception], ...]:
+    """What decompressing damaged data raises; nothing if the suffix is empty."""
+    if not suffix:
+        return ()
+    # The library of .gz and that of .xz have an error of their own, a plain subclass of Exception.
+    if suffix == ".gz":
+        import zlib
+
+        return (OSError, EOFError, ValueError, zlib.error)
+    if suffix == ".bz2":
+        return (OSError, EOFError, ValueError)
+    import lzma
+
+    return (OSError, EOFError, ValueError, lzma.LZMAError)
 
 
 def compression_of(data: bytes) -> str:

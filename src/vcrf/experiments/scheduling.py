@@ -87,7 +87,7 @@ class Processes:
                         else:
                             yield Outcome(task, None, "The process that ran it died twice. Is there enough memory?")
             pool.shutdown()
-        except BaseException:
+        except BaseException:  # Ctrl-C and a closed generator too: no process stays behind; nothing is swallowed
             _end_at_once(pool)
             raise
 
