@@ -49,6 +49,18 @@ def test_objective_and_certificate(estimator, loss, corpus):
     assert tagger.score(corpus.tokens, corpus.labels) > 0.9
 
 
+@pytest.mark.parametrize("estimator", [VCRF, *ESTIMATORS])
+@pytest.mark.parametrize("norm", ["l1", "elastic", "group"])
+def test_results_are_plain_numbers(estimator, norm, corpus):
+    """Not numpy's, which print in another way and do not go into JSON."""
+    tagger = estimator(norm=norm, base_strength=0.05, tol=0.1).fit(corpus.tokens[:9], corpus.labels[:9])
+    last = tagger.history_[-1]
+    for number in (tagger.objective_, tagger.gap_, tagger.kkt_violation_, last.objective, last.gap, last.kkt_violation):
+        assert type(number) is float
+    for number in (tagger.n_active_, tagger.n_candidates_, tagger.n_columns_, last.n_passes, last.n_active):
+        assert type(number) is int
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_conventions(estimator, corpus, tmp_path):
     """Parameters, clone, the same weights whatever the threads, save and load."""

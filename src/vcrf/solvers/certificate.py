@@ -40,5 +40,5 @@ def certify(penalty: BoundPenalty, value: float, w_dot_g: float, features: Ints,
     inside = slope / worst if np.isfinite(worst) else 0.0
     if not penalty.is_smooth_part:
         return Certificate(max(inside, 0.0), worst - 1.0)
-    bounds = [theta * slope - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9)]
+    bounds = [theta * slope - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9).tolist()]
     return Certificate(max(inside, 0.0, *bounds), worst - 1.0)
