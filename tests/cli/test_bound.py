@@ -44,7 +44,7 @@ def test_bound_on_other_data_says_so(model: Path, treebank_file: Path, call: Cal
         (["--rho", "0"], "--rho must be a positive"),
         (["--rho", "-1"], "--rho must be a positive"),
         (["--delta", "1"], "--delta must be a probability"),
-        (["--loss", "nonsense"], "one of hamming"),
+        (["--loss", "nonsense"], "--loss nonsense: expected one of hamming"),
         (["--tag", "xpos"], "which the model does not have"),
         (["--plot", "bound.txt"], "ends in .png"),
     ],

@@ -54,6 +54,13 @@ def test_options_reach_the_estimator(treebank_file: Path, tmp_path: Path, call: 
     assert {name: found[name] for name in expected} == expected
 
 
+def test_the_estimate_has_two_names(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """As in the library."""
+    path = tmp_path / "m.vcrf"
+    call("train", treebank_file, "-o", path, "--complexities", "estimate", "--complexity-strength", 0.1, "--affix", 0)
+    assert load(path).complexities == "estimate"
+
+
 def test_surrogates_and_losses_by_name(corpus: Corpus, tmp_path: Path, call: Call) -> None:
     """Each surrogate trains its own estimator, with its own defaults where nothing is given."""
     data, path = tmp_path / "a.conllu", tmp_path / "m.vcrf"
@@ -160,7 +167,11 @@ def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: C
         ("", [], "d: no sentences"),
         ("a\tX\n", ["--tag", "xpos"], "--tag xpos, but a column file has no named columns"),
         ("a\tX\n", ["--split", "train"], "--split train expects sentences with a comment"),
-        ("a\tX\n", ["--loss", "nonsense"], "--loss must be None"),
+        ("a\tX\n", ["--loss", "nonsense"], "--loss nonsense: expected one of none, auto, hamming, ngram, edit"),
+        ("a\tX\n", ["--loss", "nonsense"], "Parameters of a loss follow a colon, as in edit:band=2"),
+        ("a\tX\n", ["--loss", "ngram:m=3"], "ngram has no parameter m: it has n, normalised."),
+        ("a\tX\n", ["--l1-ratio", "0"], "--l1-ratio must lie between 0 and 1, both excluded, for the elastic net"),
+        ("a\tX\n", ["--l1-ratio", "1"], "At 0 that is --norm l2, at 1 --norm l1."),
         ("a\tX\n", ["--surrogate", "nonsense"], "--surrogate nonsense: expected one of crf"),
         ("a\tX\n", ["--tol", "-1"], "--tol must be a positive number"),
         ("a\tX\n", ["--constraints", "nonsense"], "nonsense"),
@@ -305,7 +316,10 @@ def test_kill_leaves_the_old_model(long_training: Path, model: Path, tmp_path: P
             ["a", "-o", "m", "--complexities", "massart"],
             "--complexities massart is what --complexity-strength multiplies",
         ),
-        (["a", "-o", "m", "--complexities", "vc"], "'paper', 'general', 'massart', 'rademacher', 'feature'"),
+        (
+            ["a", "-o", "m", "--complexities", "vc"],
+            "'paper', 'general', 'massart', 'rademacher', 'estimate', 'feature'",
+        ),
         (["a", "-o", "m", "--dev-split", "dev"], "say which part to train on with --split NAME"),
         (["a", "-o", "m", "--split", "dev", "--dev-split", "dev"], "data a are trained on too"),
         (["a", "-o", "m", "--dev", "link"], "data link are trained on too"),

@@ -246,6 +246,10 @@ def test_get_loss():
     for text in ["edit:bond=2", "edit:band=two", "edit:band"]:
         with pytest.raises(InputError, match="Cannot read the loss 'edit:"):
             get_loss(text)
+    with pytest.raises(InputError, match=r"edit has no parameter bond: it has insertion, deletion, substitution, band"):
+        get_loss("edit:bond=2")
+    with pytest.raises(InputError, match="zero-one has no parameter n: it has none"):
+        get_loss("zero-one:n=2")
     loss = ZeroOneLoss()
     assert get_loss(loss) is loss
     with pytest.raises(InputError, match="one of hamming"):

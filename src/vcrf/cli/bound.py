@@ -85,10 +85,10 @@ def _read(
     model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None,
     loss: str | None,
 ) -> tuple[Model, Loss, Text, UInts32]:  # fmt: skip
+    from vcrf.cli.checks import read_loss
     from vcrf.data.readers import read_with_layout
     from vcrf.decoding.labelling import check_labels_text
     from vcrf.families.text import intern_sentences
-    from vcrf.losses import get_loss
     from vcrf.model_file import load_model, read_facts
 
     trained = load_model(model)
@@ -102,11 +102,12 @@ def _read(
     given = loss if loss is not None else parameters.get("loss")
     if given is not None and not isinstance(given, str):
         say("The model was trained with a loss of the user's own; these bounds are about hamming. Pass --loss NAME.")
-    task_loss = get_loss(given if isinstance(given, str) and given not in ("none", "auto") else "hamming")
+    name = given if isinstance(given, str) and given not in ("none", "auto") else "hamming"
+    task_loss = read_loss("--loss", name)
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
     y = _label_numbers(corpus, trained, data)
-    return trained, task_loss.for_labels(trained.labels), intern_sentences(corpus.tokens), y  # type: ignore[union-attr]
+    return trained, task_loss.for_labels(trained.labels), intern_sentences(corpus.tokens), y
 
 
 def _label_numbers(corpus: Corpus, model: Model, data: Path) -> UInts32:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcrf.errors import InputError
 from vcrf.files import check_target
+
+if TYPE_CHECKING:
+    from vcrf.losses import Loss
 
 
 def check_output(option: str, output: Path, inputs: Mapping[Path, str]) -> None:
@@ -15,6 +19,18 @@ def check_output(option: str, output: Path, inputs: Mapping[Path, str]) -> None:
     for path, what in inputs.items():
         if is_same_file(output, path):
             raise InputError(f"{option} {output} is also {what}, which would be overwritten. Choose another path.")
+
+
+def read_loss(option: str, text: str, *others: str) -> Loss:
+    """The loss that an option names; `others` are words that it takes besides, for the message."""
+    from vcrf.losses.names import LOSSES, get_loss
+
+    if text.partition(":")[0] in LOSSES and (loss := get_loss(text)) is not None:
+        return loss
+    raise InputError(
+        f"{option} {text}: expected one of {', '.join((*others, *LOSSES))}. Parameters of a loss follow a colon, as in "
+        "edit:band=2 or ngram:n=3,normalised=False."
+    )
 
 
 def check_picture_file(path: Path) -> None:

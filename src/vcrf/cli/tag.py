@@ -78,7 +78,7 @@ def tag(
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
-    from vcrf.cli.checks import check_output
+    from vcrf.cli.checks import check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
@@ -86,13 +86,9 @@ def tag(
     from vcrf.files import replacing
     from vcrf.model_file import load_tagger
 
-    loss = None
-    if mbr is not None:
-        from vcrf.losses import get_loss
-
-        loss = get_loss(mbr)
-        if nbest:
-            raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
+    loss = None if mbr is None else read_loss("--mbr", mbr)
+    if mbr is not None and nbest:
+        raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model)

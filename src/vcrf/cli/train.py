@@ -48,6 +48,7 @@ class Complexities(StrEnum):
     GENERAL = "general"
     MASSART = "massart"
     RADEMACHER = "rademacher"
+    ESTIMATE = "estimate"  # the same by another name
     FEATURE = "feature"
 
 
@@ -197,6 +198,7 @@ def train(
     _check_call(data, output, split, dev, dev_split, plot, word_classes)
     _check_tuning(tune, folds, plot)
     _check_complexities(complexities, complexity_strength, tune)
+    _check_loss(loss)
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
@@ -284,6 +286,13 @@ def _check_complexities(complexities: Complexities, strength: float | None, tune
             f"--complexities {complexities.value} is what --complexity-strength multiplies, which is 0 unless given. "
             "Add --complexity-strength X or --tune."
         )
+
+
+def _check_loss(loss: str | None) -> None:
+    from vcrf.cli.checks import read_loss
+
+    if loss not in (None, "none", "auto"):
+        read_loss("--loss", loss, "none", "auto")
 
 
 def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,12 @@ def get_loss(loss: object) -> Loss | None:
     if name not in LOSSES:
         raise InputError(f"loss must be None, a vcrf.losses.Loss, or one of {', '.join(LOSSES)}; got {loss!r}.")
     try:
-        return LOSSES[name](**_settings(settings))
+        given, known = _settings(settings), inspect.signature(LOSSES[name]).parameters
+        unknown = [key for key in given if key not in known]
+        if unknown:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise InputError(f"{name} has no parameter {unknown[0]}: {has}.")
+        return LOSSES[name](**given)
     except (TypeError, ValueError) as error:
         raise InputError(f"Cannot read the loss {loss!r}: expected a form like edit:band=2,cap=3. {error}") from None
 

@@ -121,7 +121,10 @@ class FamilyPenalty:
         if norm not in ratios:
             raise InputError(f"norm must be 'l1', 'l2', 'elastic' or 'group', got {norm!r}.")
         if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
-            raise InputError(f"l1_ratio must lie between 0 and 1 for the elastic net, got {l1_ratio}.")
+            raise InputError(
+                f"l1_ratio must lie between 0 and 1, both excluded, for the elastic net, got {l1_ratio}. "
+                "At 0 that is norm='l2', at 1 norm='l1'."
+            )
         # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.
         off = np.isinf(strengths)
         finite = np.where(off, 1.0, strengths)
