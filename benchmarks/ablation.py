@@ -125,7 +125,8 @@ def estimator(variant: dict[str, Any], split: Split, threads: int | None) -> VCR
     m = len(split.X)
     if complexity is not None:
         choice = options.get("complexities", "paper")
-        facts = VCRF(max_passes=1, complexities=choice, n_jobs=threads).fit(split.X, split.y).families_
+        measured = VCRF(max_passes=1, complexities=choice, complexity_strength=0.0, n_jobs=threads)
+        facts = measured.fit(split.X, split.y).families_
         complexity = complexity / m / float(np.mean([family.complexity for family in facts]))
     form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35, "loss": LOSS} | options
     return VCRF(**form, base_strength=base / m, complexity_strength=complexity, n_jobs=threads)

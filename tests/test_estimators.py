@@ -95,6 +95,20 @@ def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
     assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
 
 
+def test_complexities_without_a_strength_are_warned_of() -> None:
+    """They would change nothing; with a strength, 0 too, and in `path` and `tune` nothing is said."""
+    families = transition_families(2)
+    numbers = {family.name: 2.0 for family in families}
+    for choice in ("massart", numbers):
+        idle = VCRF(families=families, complexities=choice)
+        with pytest.warns(UserWarning, match="which is 0 unless given: .* Pass complexity_strength") as caught:
+            idle.fit(X, Y)
+        assert caught[0].filename == __file__
+        assert idle.objective_ == VCRF(families=families).fit(X, Y).objective_
+        VCRF(families=families, complexities=choice, complexity_strength=0.0).fit(X, Y)
+        list(idle.path(X, Y, [(0.1, 0.1)]))
+
+
 @pytest.mark.parametrize(("given", "is_used"), [
     ({}, True), ({"loss": None}, True), ({"factors": False}, False), ({"norm": "elastic"}, False),
     ({"base_strength": 0.1}, False), ({"base_strength": 0.1, "factors": True}, True),
@@ -104,8 +118,8 @@ def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
 def test_factors_multiply_the_base_strength(given: dict[str, Any], is_used: bool) -> None:
     """By default only if nothing is said of strengths or norm; never the complexity's part."""
     families = [Family("word", WORD.sources, factor=3.0), *transition_families(2)]
-    alike = {family.name: 1.0 for family in families}
-    facts = VCRF(families=families, complexities=alike, **given).fit(X, Y).families_
+    alike = {"complexities": {family.name: 1.0 for family in families}} if "complexity_strength" in given else {}
+    facts = VCRF(families=families, **alike, **given).fit(X, Y).families_
     assert facts[0].l1 == pytest.approx(facts[1].l1 * (3.0 if is_used else 1.0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -146,7 +147,7 @@ class VCRF(SequenceEstimator):
         The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or "estimate")
         the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. With "feature"
         every feature has an r_j of its own, which grows with the square root of how often its attribute occurs; see
-        `vcrf.complexity.feature_complexities`.
+        `vcrf.complexity.feature_complexities`. Without a `complexity_strength` they change nothing, and `fit` warns.
     tol : float
         Stop when the duality gap is at most tol times the objective. With no strength and no norm given, at a third of
         that (down to 1e-4): it takes a tenth more passes, and the labels are then those of the optimum.
@@ -295,6 +296,7 @@ class VCRF(SequenceEstimator):
         if patience is not None and X_dev is None:
             X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
         data = self._read(X, y, sample_weight)
+        self._warn_of_idle_complexities()
         development = None if X_dev is None else self._development(data, X_dev, y_dev)
         return self._solve(data, None, development, patience)
 
@@ -566,6 +568,16 @@ class VCRF(SequenceEstimator):
         form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
         form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
         return form
+
+    def _warn_of_idle_complexities(self) -> None:
+        """A choice of complexities is multiplied by a strength that is 0 unless given; `path` and `tune` give it."""
+        is_chosen = not isinstance(self.complexities, str) or self.complexities != "paper"
+        if is_chosen and self.complexity_strength is None:
+            warnings.warn(
+                "complexities are what complexity_strength multiplies, which is 0 unless given: they do not change "
+                "this training. Pass complexity_strength, or choose it by `tune`.",
+                stacklevel=3,
+            )
 
     def _form(self) -> dict[str, Any]:
         """The form of the penalty."""
