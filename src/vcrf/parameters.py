@@ -1,0 +1,255 @@
+"""The parameters of VCRF and what they make of a problem: families, penalty, loss."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from vcrf.classes import WordClasses
+from vcrf.complexity.features import FeatureComplexities
+from vcrf.decoding.constraints import Constraints
+from vcrf.errors import InputError
+from vcrf.families import Family, Text, default_families, explicit_families, paper_families
+from vcrf.families.explicit import AttributeText
+from vcrf.losses import Loss, get_loss
+from vcrf.model import Label
+from vcrf.penalties import FamilyPenalty
+from vcrf.prediction import Tagger
+from vcrf.problem import Problem
+from vcrf.solvers.result import Callback
+from vcrf.types import Floats
+
+# Presets have a family for each word and each length: beyond this only their number grows.
+_MAX_LIMIT = 100
+_AUTO_LOSS = "hamming:normalised=False,cost=3"
+
+
+class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A tagger with parameters that learns. A subclass sets `classes_` and `model_` in `fit`."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
+
+        The file holds the model, the facts of its training and the parameters; those that are objects of the
+        user (a callback) are left out. It is written whole or not at all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        InputError
+            When the path cannot be a file, or the model reads attributes with a class that is not vcrf's own.
+        OSError
+            When writing fails; an old file is then as it was.
+        """
+        from vcrf.model_file import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class TrainingData(NamedTuple):
+    """What fitting needs of the data, whatever the strengths."""
+
+    problem: Problem
+    classes: list[Label]
+    complexities: Floats  # of families; means, if features have their own
+    features: FeatureComplexities | None
+    surrogate: Any  # see `VCRF._surrogate`
+
+
+class Parameters(SequenceEstimator):
+    """The parameters of `VCRF`, which documents them, and what is left open among them settled."""
+
+    _kind = "crf"  # name of the surrogate
+    _default_strength = 0.09  # times 1 / m, with an l2 part
+
+    def __init__(
+        self,
+        *,
+        families: str | Sequence[Family] = "default",
+        words: int | None = None,
+        tags: int | None = None,
+        affix: int | None = None,
+        complexity_strength: float | None = None,
+        base_strength: float | None = None,
+        norm: str | None = None,
+        l1_ratio: float | None = None,
+        count_power: float | None = None,
+        factors: bool | None = None,
+        loss: str | Loss | None = "auto",
+        temperature: float | None = None,
+        candidates: str = "all",
+        complexities: str | Mapping[str, float] = "paper",
+        tol: float = 1e-3,
+        max_passes: int | None = None,
+        n_jobs: int | None = None,
+        patience: int | None = None,
+        verbose: bool = False,
+        callback: Callback | None = None,
+        random_state: int | None = None,
+        constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
+        inference: str = "auto",
+        word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
+    ) -> None:
+        self.families = families
+        self.words = words
+        self.tags = tags
+        self.affix = affix
+        self.complexity_strength = complexity_strength
+        self.base_strength = base_strength
+        self.norm = norm
+        self.l1_ratio = l1_ratio
+        self.count_power = count_power
+        self.factors = factors
+        self.loss = loss
+        self.temperature = temperature
+        self.candidates = candidates
+        self.complexities = complexities
+        self.tol = tol
+        self.max_passes = max_passes
+        self.n_jobs = n_jobs
+        self.patience = patience
+        self.verbose = verbose
+        self.callback = callback
+        self.random_state = random_state
+        self.constraints = constraints
+        self.inference = inference
+        self.word_classes = word_classes
+
+    def _families(self, text: Text) -> list[Family]:
+        limits = {"words": self.words, "tags": self.tags, "affix": self.affix}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        if not isinstance(self.families, str):
+            _check_no_limits(given, "a list of families")
+            if not _is_family_list(self.families):
+                raise InputError(
+                    f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
+                )
+            return list(self.families)
+        if self.families not in ("default", "paper"):
+            raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
+        for name, limit in given.items():
+            least = 1 if name == "tags" else 0
+            if not isinstance(limit, Integral) or isinstance(limit, bool) or not least <= limit <= _MAX_LIMIT:
+                raise InputError(f"{name} must be an integer from {least} to {_MAX_LIMIT}, got {limit!r}.")
+        if isinstance(text, AttributeText):
+            if self.families == "paper":
+                raise InputError(
+                    "families='paper' reads words and affixes off tokens: expected tokens as str, got given "
+                    "attributes. Pass lists of str, or families='default'."
+                )
+            tags = given.pop("tags", 2)
+            _check_no_limits(given, "given attributes")
+            return explicit_families(text, tags)
+        return default_families(**given) if self.families == "default" else paper_families(**given)
+
+    @property
+    def _has_strength(self) -> bool:
+        return self.complexity_strength is not None or self.base_strength is not None
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether the form of the problem is left to us."""
+        return not self._has_strength and self.norm is None
+
+    def _settled(self) -> dict[str, Any]:
+        """The parameters that make the form of the problem, whatever its strengths, none of them left open.
+
+        With no strength and no norm given they are what labels best in cross-validation.
+        """
+        defaults = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
+        if self._has_strength:
+            defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
+        form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
+        is_auto = isinstance(self.loss, str) and self.loss == "auto"
+        is_free = self._is_free
+        form["factors"] = is_free if self.factors is None else self.factors
+        form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
+        form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
+        return form
+
+    def _warn_of_idle_complexities(self) -> None:
+        """A choice of complexities is multiplied by a strength that is 0 unless given; `path` and `tune` give it."""
+        is_chosen = not isinstance(self.complexities, str) or self.complexities != "paper"
+        if is_chosen and self.complexity_strength is None:
+            warnings.warn(
+                "complexities are what complexity_strength multiplies, which is 0 unless given: they do not change "
+                "this training. Pass complexity_strength, or choose it by `tune`.",
+                stacklevel=3,
+            )
+
+    def _form(self) -> dict[str, Any]:
+        """The form of the penalty."""
+        settled = self._settled()
+        return {name: settled[name] for name in ("norm", "l1_ratio", "count_power")}
+
+    def _temperature(self) -> float:
+        temperature = self._settled()["temperature"]
+        if not _is_strength(temperature) or temperature == 0.0:
+            raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
+        return float(temperature)
+
+    def _penalty(self, data: TrainingData) -> FamilyPenalty:
+        form, problem = self._form(), data.problem
+        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / problem.text.n_sentences
+        base = default if self.base_strength is None else self.base_strength
+        complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
+        for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
+            if not _is_strength(strength):
+                raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
+        for name in ("l1_ratio", "count_power"):
+            if not isinstance(form[name], Real) or isinstance(form[name], bool):
+                raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
+        strengths, features = base * self._factors(problem), data.features
+        if features is None or complexity == 0.0:
+            return FamilyPenalty.from_strengths(complexity * data.complexities + strengths, **form)
+        own = complexity * features.factors, features.sizes, features.mean_sizes
+        return FamilyPenalty.from_strengths(strengths, **form, own=own)
+
+    def _factors(self, problem: Problem) -> Floats:
+        """What `base_strength` is multiplied by, (n_families,)."""
+        is_used = self._settled()["factors"]
+        if not isinstance(is_used, (bool, np.bool_)):
+            raise InputError(f"factors must be True, False or None, got {self.factors!r}.")
+        return np.array([family.factor if is_used else 1.0 for family in problem.families])
+
+    def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
+        """What is minimised, with its loss, as the solver takes it."""
+        from vcrf.surrogates.choice import choose
+
+        return choose(problem, self._kind, self._loss(classes))
+
+    def _loss(self, classes: list[Label]) -> Loss | None:
+        loss = get_loss(self._settled()["loss"])
+        return None if loss is None else loss.for_labels(classes)
+
+
+def _is_family_list(value: object) -> bool:
+    return isinstance(value, Iterable) and all(isinstance(family, Family) for family in value)
+
+
+def _is_strength(value: object) -> bool:
+    return isinstance(value, Real) and bool(0.0 <= float(value) < np.inf)
+
+
+def _check_no_limits(given: dict[str, int], what: str) -> None:
+    if given:
+        raise InputError(
+            f"{_listing(given)} limit a preset that reads tokens and mean nothing for {what}. Leave them out."
+        )
+
+
+def _listing(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
