@@ -1,22 +1,14 @@
 """The complexity of what is trained, and bounds on its risk."""
 
+from vcrf.complexity.bound import Bound
 from vcrf.complexity.bounds import (
-    Bound,
     best_margin,
     concentration,
     heldout,
-    linear_l1,
-    linear_l2,
     margin_grid,
-    multiclass_group,
-    multiclass_l1,
-    multiclass_l2,
     theorem1,
     theorem1_any_margin,
     theorem1_any_norm,
-    theorem3,
-    theorem3_any_norm,
-    voting_term,
     weighted_l1,
 )
 from vcrf.complexity.choices import family_complexities
@@ -29,6 +21,7 @@ from vcrf.complexity.closed import (
     lp_bound,
     moment_bound,
 )
+from vcrf.complexity.corollaries import linear_l1, linear_l2, multiclass_group, multiclass_l1, multiclass_l2
 from vcrf.complexity.counts import Block, FamilyCounts, FeatureCounts, Incidence
 from vcrf.complexity.dense import dense_complexity
 from vcrf.complexity.features import FeatureComplexities, feature_complexities
@@ -36,6 +29,7 @@ from vcrf.complexity.integral import gaussian_integral
 from vcrf.complexity.margins import MarginFrontier, additive_losses, margin_frontier
 from vcrf.complexity.report import FamilyShare, RiskReport, risk_report
 from vcrf.complexity.sampling import Estimate, group_rademacher, rademacher
+from vcrf.complexity.voted import theorem3, theorem3_any_norm, voting_term
 
 __all__ = [
     "Block",

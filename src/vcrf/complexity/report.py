@@ -8,23 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from vcrf.complexity.bounds import (
-    ESTIMATED,
-    FIXED_WEIGHTS,
-    Bound,
-    best_margin,
-    check_delta,
-    heldout,
-    margin_grid,
-    theorem1_any_norm,
-    theorem3_any_norm,
-    weighted_l1,
-)
+from vcrf.complexity.bound import ESTIMATED, FIXED_WEIGHTS, Bound, check_delta
+from vcrf.complexity.bounds import best_margin, heldout, margin_grid, theorem1_any_norm, weighted_l1
 from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, moment_bound
 from vcrf.complexity.counts import FamilyCounts
 from vcrf.complexity.margins import MarginFrontier, check_rho, margin_frontier
 from vcrf.complexity.norms import WeightNorms, weight_norms
 from vcrf.complexity.sampling import Estimate, rademacher
+from vcrf.complexity.voted import theorem3_any_norm
 from vcrf.errors import InputError
 from vcrf.facts import data_checksum
 from vcrf.families.family import Family
