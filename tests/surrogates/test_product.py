@@ -20,7 +20,6 @@ from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, LossAutomaton, 
 from vcrf.problem import build_problem
 from vcrf.surrogates import crf, evaluate
 from vcrf.surrogates.compiled_loss import compile_loss, join_automata
-from vcrf.surrogates.crf import build_tables, slot_corrections
 from vcrf.surrogates.hard import lattice_arcs
 from vcrf.surrogates.max_margin import MaxSurrogate, choose_max
 from vcrf.surrogates.product import (
@@ -30,6 +29,7 @@ from vcrf.surrogates.product import (
     StructBoostSurrogate,
     largest_sentence_mass,
 )
+from vcrf.surrogates.tables import build_tables, slot_corrections
 from vcrf.surrogates.workers import Workers
 
 few = settings(max_examples=25)

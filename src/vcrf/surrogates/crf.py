@@ -15,11 +15,12 @@ from vcrf.families.keys import group_columns, take_rows
 from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet, compile_features, firing_of, zero_hessian
 from vcrf.surrogates.hard import check_hard, redo_hard_sentence
+from vcrf.surrogates.tables import build_tables, fold, slot_corrections
 from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
+    from vcrf.kernels.chain import PassOutput, Sentences
 
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
@@ -464,50 +465,3 @@ class CrfSurrogate:
         ptr = np.searchsorted(codes, np.arange(len(self.problem.columns) + 1) * width)
         out_ptr, picked, _ = take_rows(ptr, (codes % width).astype(np.uint32), np.zeros(0), columns.astype(np.int64))
         return out_ptr, picked
-
-
-def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:
-    """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
-    from vcrf.kernels.chain import Tables
-
-    sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
-    offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
-    log = np.zeros(int(offsets[-1]))
-    log[offsets[active.table_sizes] + active.table_codes] = w[active.table_features]
-    shift, span = np.zeros(order + 1), 0.0
-    exp = np.empty_like(log)
-    for depth in range(1, order + 1):
-        here = log[offsets[depth] : offsets[depth + 1]]
-        if depth > 1:
-            # Patterns that fit at depth - 1 fit here too: the same score whatever the oldest label.
-            here += np.tile(log[offsets[depth - 1] : offsets[depth]], n_labels)
-        shift[depth] = here.max()
-        span = max(span, shift[depth] - here.min())
-        exp[offsets[depth] : offsets[depth + 1]] = np.exp(np.maximum(here - shift[depth], -700.0))
-    full = exp[offsets[order] :].reshape(n_labels if order > 1 else 1, -1, n_labels)
-    forward, backward = full.transpose(1, 2, 0).ravel(), full.transpose(1, 0, 2).ravel()
-    return Tables(order, offsets, log, exp, forward, backward, shift, float(span))
-
-
-def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
-    """Counts of patterns of each length from counts of arcs at each depth."""
-    folded, offsets = counts.copy(), tables.offsets
-    for depth in range(tables.order, 1, -1):
-        here = folded[offsets[depth] : offsets[depth + 1]].reshape(n_labels, -1)
-        folded[offsets[depth - 1] : offsets[depth]] += here.sum(axis=0)
-    return folded
-
-
-def slot_corrections(active: ActiveSet, w: Floats, workers: Workers) -> Corrections:
-    """What the features of longer patterns with lexical columns add at each token."""
-    from vcrf.kernels import chain
-
-    score, factor = np.empty(len(active.slot_code)), np.empty(len(active.slot_code))
-    workers.run(
-        lambda a, b: chain.slot_scores(
-            active.cor_ptr, active.cor_feature, active.cor_values, active.cor_slot, w, active.slot_ptr, a, b, score,
-            factor,
-        ),
-        active.token_bounds,
-    )  # fmt: skip
-    return chain.Corrections(active.slot_ptr, active.slot_size, active.slot_code, active.slot_flip, score, factor)

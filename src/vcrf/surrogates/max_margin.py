@@ -19,8 +19,9 @@ from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss, join_automata
-from vcrf.surrogates.crf import CrfSurrogate, Scan, build_tables, slot_corrections
+from vcrf.surrogates.crf import CrfSurrogate, Scan
 from vcrf.surrogates.product import check_arcs
+from vcrf.surrogates.tables import build_tables, slot_corrections
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import numpy as np
 
 from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import Scan, slot_corrections
+from vcrf.surrogates.crf import Scan
 from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
 from vcrf.surrogates.pattern_scan import MixtureScan
 from vcrf.surrogates.patterns import PatternSurrogate, _plan_of, arc_scores, is_dense, local_arcs
+from vcrf.surrogates.tables import slot_corrections
 from vcrf.types import Bools, Floats
 
 if TYPE_CHECKING:

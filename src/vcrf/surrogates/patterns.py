@@ -17,11 +17,12 @@ from vcrf.lattice.automaton import find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found, slot_corrections
+from vcrf.surrogates.crf import CrfSurrogate, Scan, _Found
 from vcrf.surrogates.hard import _with_loss, check_hard
 from vcrf.surrogates.pattern_hessian import pattern_hessian
 from vcrf.surrogates.pattern_scan import LevelScan
 from vcrf.surrogates.product import is_too_large
+from vcrf.surrogates.tables import slot_corrections
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
