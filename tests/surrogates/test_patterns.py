@@ -16,7 +16,7 @@ from vcrf.errors import BudgetError, InputError
 from vcrf.families import Family, Template, intern_sentences, transition_families
 from vcrf.kernels import pattern_pass
 from vcrf.kernels import patterns as kernels
-from vcrf.kernels.chain import PassOutput
+from vcrf.kernels.blocks import PassOutput
 from vcrf.losses import AlignedNgramLoss, HammingLoss
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem

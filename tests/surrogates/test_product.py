@@ -14,7 +14,7 @@ from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.families import Family, intern_sentences, transition_families
-from vcrf.kernels import chain
+from vcrf.kernels import potentials
 from vcrf.lattice import DenseLattice
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, LossAutomaton, WeightedHammingLoss, ZeroOneLoss
 from vcrf.problem import build_problem
@@ -248,13 +248,13 @@ def test_best_sequences_of_long_sentences(kind, length):
     best = surrogate.find_best(active, w)
     tables = build_tables(active, w, 4, 3)
     scores = np.empty((len(active.row_ptr) - 1, 4))
-    chain.key_scores(
+    potentials.key_scores(
         active.row_ptr, active.row_labels, active.row_features, active.row_values, w, 0, len(scores), scores
     )
     for i in range(3):
         first, last = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         node = np.empty((last - first) * 4)
-        chain.node_scores(active.rows, scores, first, last, node)
+        potentials.node_scores(active.rows, scores, first, last, node)
         arcs = lattice_arcs(node.reshape(-1, 4), int(first), 4, tables, slot_corrections(active, w, Workers(1)))
         truth = y[first:last].astype(np.int64)
         lattice = DenseLattice(arcs, 4, 3)

@@ -2,8 +2,7 @@
 
 Potentials at position t are node scores (one row of L labels a token), tables of plain tag patterns, and
 sparse corrections (features of longer patterns that fire at this token only). Messages are normalised at each
-position, so nothing overflows. Sentences whose potentials span more than MAX_RANGE nats within the memory of
-the chain are flagged and left to the log-domain lattice, because a message could then underflow.
+position, so nothing overflows; sentences in which one could underflow are flagged: see `kernels.potentials`.
 
 Arcs of depth d are patterns of d labels; the table of depth d starts at offsets[d]. At full depth (order p)
 an arc is (a, h, b): oldest label, the p-2 labels between, newest label; H = L**(p-2) values of h.
@@ -17,51 +16,22 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.corrections import (
+    apply_corrections,
+    multiply_pairs,
+    pattern_code,
+    power,
+    restore_pairs,
+    take_off_truth,
+    undo_corrections,
+)
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.vectors import WIDEST, products
-from vcrf.types import Floats, Ints, UInts8, UInts32
+from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.vectors import WIDEST, dots, products
+from vcrf.types import Floats, Ints, UInts32
 
-# exp(-600) is far above the smallest positive double (exp(-708)), with room for a product of marginals.
-MAX_RANGE = 600.0
-
-
-class Sentences(NamedTuple):
-    """Where sentences are, their labels, and per sentence the loss of a wrong label and the weight.
-
-    `allowed` (n_tokens, L) marks the labels that a token may have where some are not known, else it has no rows.
-    `bounds` (n_sentences,) says how far the costs of a loss automaton can differ; empty if there is none.
-    """
-
-    ptr: Ints
-    y: UInts32
-    costs: Floats
-    weights: Floats
-    allowed: UInts8
-    bounds: Floats = np.zeros(0)
-
-
-class Tables(NamedTuple):
-    """Scores of plain tag patterns by depth: raw, and exp(score - shift[depth]) in three layouts."""
-
-    order: int
-    offsets: Ints
-    log: Floats
-    exp: Floats
-    forward: Floats  # full depth as [h, b, a]
-    backward: Floats  # full depth as [h, a, b]
-    shift: Floats
-    span: float
-
-
-class Corrections(NamedTuple):
-    """CSR over tokens: length, code, code the other way round, score and exp(score) of longer patterns (slots)."""
-
-    ptr: Ints
-    size: UInts32
-    code: UInts32
-    flip: UInts32
-    score: Floats
-    factor: Floats
+__all__ = ["Corrections", "PassOutput", "Sentences", "Tables", "arc_variances", "chain_pass"]
 
 
 class Scratch(NamedTuple):
@@ -70,212 +40,6 @@ class Scratch(NamedTuple):
     table: Floats
     forward: Floats
     backward: Floats
-
-
-class PassOutput(NamedTuple):
-    """What a pass writes: values (sentences), residuals (tokens, labels), corrections' residuals, flags."""
-
-    values: Floats
-    residuals: Floats
-    cor_residuals: Floats
-    hard: UInts32
-
-
-@fast_kernel
-def dots(matrix: Floats, first: int, x: Floats, x_first: int, out: Floats, out_first: int, size: int) -> None:
-    """out[i] = sum_j matrix[i, j] * x[j], all three inside flat arrays; long rows share the loads of x by four.
-
-    Flat arrays and unsigned indices: views and wrap-around checks would cost more than the products.
-    """
-    n = np.uint64(size)
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    m, u, o = np.uint64(first), np.uint64(x_first), np.uint64(out_first)
-    i = np.uint64(0)
-    while n > np.uint64(16) and i + four <= n:
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        m1, m2, m3 = m + n, m + n + n, m + n + n + n
-        for j in range(n):
-            z = x[u + j]
-            s0 += z * matrix[m + j]
-            s1 += z * matrix[m1 + j]
-            s2 += z * matrix[m2 + j]
-            s3 += z * matrix[m3 + j]
-        out[o + i] = s0
-        out[o + i + one] = s1
-        out[o + i + two] = s2
-        out[o + i + three] = s3
-        i += four
-        m = m3 + n
-    while i < n:
-        s = 0.0
-        for j in range(n):
-            s += x[u + j] * matrix[m + j]
-        out[o + i] = s
-        i += one
-        m += n
-
-
-@fast_kernel
-def key_scores(
-    ptr: Ints,
-    labels: UInts32,
-    features: UInts32,
-    values: Floats,
-    w: Floats,
-    first: int,
-    last: int,
-    out: Floats,
-) -> None:
-    """out[row, b] = sum of w over the entries of each row; `values` is empty for indicators."""
-    for row in range(first, last):
-        for b in range(out.shape[1]):
-            out[row, b] = 0.0
-        if len(values) == 0:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]]
-        else:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]] * values[j]
-
-
-@kernel
-def slot_scores(
-    entry_ptr: Ints, features: UInts32, values: Floats, slot: UInts32, w: Floats, slot_ptr: Ints, first: int, last: int,
-    score: Floats, factor: Floats,
-) -> None:  # fmt: skip
-    """Scores of the slots of tokens first .. last-1, sums of w over their entries, and exp of them.
-
-    `values` is empty for indicators.
-    """
-    a, z = slot_ptr[first], slot_ptr[last]
-    for k in range(a, z):
-        score[k] = 0.0
-    e, f = np.uint64(entry_ptr[first]), np.uint64(entry_ptr[last])
-    if len(values) == 0:
-        for j in range(e, f):
-            score[slot[j]] += w[features[j]]
-    else:
-        for j in range(e, f):
-            score[slot[j]] += w[features[j]] * values[j]
-    for k in range(a, z):
-        # A hard sentence is done elsewhere; the clip only keeps exp_inplace in its domain.
-        factor[k] = min(max(score[k], -700.0), 700.0)
-    bits = np.empty(z - a, np.uint64)
-    exp_inplace(factor[a:z], bits, bits.view(np.float64))
-
-
-@fast_kernel
-def node_scores(rows: UInts32, scores: Floats, first: int, last: int, out: Floats) -> None:
-    """out[(t - first) * L + b] = sum over groups of the score row of the token's key (row 0 is nothing)."""
-    n = np.uint64(scores.shape[1])
-    n_groups = rows.shape[1]
-    flat = scores.reshape(-1)
-    at = np.uint64(0)
-    for t in range(first, last):
-        for b in range(n):
-            out[at + b] = 0.0
-        for j in range(n_groups):
-            row = np.uint64(rows[t, j]) * n
-            if row != np.uint64(0):
-                for b in range(n):
-                    out[at + b] += flat[row + b]
-        at += n
-
-
-@kernel
-def _shift_nodes(
-    node: Floats,
-    n_labels: int,
-    y: UInts32,
-    t0: int,
-    first: int,
-    last: int,
-    cost: float,
-    allowed: UInts8,
-    clamp: bool,
-    span: Floats,
-    shift: Floats,
-) -> float:
-    """Add the loss to wrong labels and subtract each row's maximum; returns the score of the true labels.
-
-    When clamped, only the allowed labels count, and there is no loss.
-    """
-    n = np.uint64(n_labels)
-    truth = 0.0
-    at = np.uint64(first) * n
-    for t in range(first, last):
-        gold = at + np.uint64(y[t0 + t])
-        truth += node[gold]
-        if cost != 0.0 and not clamp:
-            for b in range(n):
-                if len(allowed) == 0 or allowed[t0 + t, b] == 0:
-                    node[at + b] += cost
-            if len(allowed) == 0:
-                node[gold] -= cost
-        high, low = node[gold], node[gold]
-        for b in range(n):
-            z = node[at + b]
-            if not clamp or allowed[t0 + t, b] == 1:
-                high = z if z > high else high
-                low = z if z < low else low
-        for b in range(n):
-            # A hard sentence is done elsewhere; the clip only keeps exp_inplace in its domain.
-            z = node[at + b] - high
-            node[at + b] = z if z > -700.0 else -700.0
-        span[t] = high - low
-        shift[t] = high
-        at += n
-    return truth
-
-
-@kernel
-def _is_hard(span: Floats, table_span: float, first: int, last: int, order: int, bound: float) -> bool:
-    """Whether a message of the sentence could span more than MAX_RANGE nats.
-
-    Every state is reached from every state p-1 steps before, so two entries of a message differ by at most the
-    spans of the potentials of those steps, and those of two rows of a loss automaton by its bound more. (NaN or
-    infinite potentials are hard too.)
-    """
-    memory = max(order - 1, 1)
-    for t in range(first, last):
-        total = bound
-        for u in range(max(first, t - memory + 1), t + 1):
-            total += span[u] + table_span
-        if not total < MAX_RANGE:
-            return True
-    return False
-
-
-@kernel
-def power(base: int, exponent: int) -> int:
-    """Base ** exponent for small non-negative exponents."""
-    out = 1
-    for _ in range(exponent):
-        out *= base
-    return out
-
-
-@kernel
-def pattern_code(y: UInts32, first: int, last: int, n_labels: int) -> int:
-    """Base-L number of the labels at positions first .. last."""
-    code = 0
-    for u in range(first, last + 1):
-        code = code * n_labels + y[u]
-    return code
-
-
-@kernel
-def multiply_pairs(first: int, last: int, codes: UInts32, factor: Floats, table: Floats) -> None:
-    """table[code] *= factor for the slots first .. last-1: label pairs, order 2."""
-    for j in range(np.uint64(first), np.uint64(last)):
-        table[codes[j]] *= factor[j]
-
-
-@kernel
-def restore_pairs(first: int, last: int, codes: UInts32, original: Floats, table: Floats) -> None:
-    """Undo `multiply_pairs`."""
-    for j in range(np.uint64(first), np.uint64(last)):
-        table[codes[j]] = original[codes[j]]
 
 
 @fast_kernel
@@ -304,48 +68,6 @@ def _slot_residuals(
         counts[base + k] += posterior[k]
     for j in range(np.uint64(first), np.uint64(last)):
         out[j] = posterior[codes[j]] - (weight if codes[j] == truth else 0.0)
-
-
-@kernel
-def apply_corrections(
-    ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats, t: int, n_labels: int, depth: int, order: int,
-    base: int, table: Floats, forward: Floats, backward: Floats,
-) -> None:  # fmt: skip
-    """Multiply the corrections of token t into the scratch tables (`base` = offsets[depth])."""
-    half = power(n_labels, max(order - 2, 0))
-    for j in range(ptr[t], ptr[t + 1]):
-        if sizes[j] > depth:
-            continue
-        step = power(n_labels, sizes[j])
-        for prefix in range(power(n_labels, depth - sizes[j])):
-            arc = prefix * step + codes[j]
-            table[base + arc] *= factor[j]
-            if depth == order:
-                s, b = arc // n_labels, arc % n_labels
-                a, h = s // half, s % half
-                forward[(h * n_labels + b) * n_labels + a] = table[base + arc]
-                backward[(h * n_labels + a) * n_labels + b] = table[base + arc]
-
-
-@kernel
-def undo_corrections(
-    ptr: Ints, sizes: UInts32, codes: UInts32, t: int, n_labels: int, depth: int, order: int,
-    base: int, original: Floats, table: Floats, forward: Floats, backward: Floats,
-) -> None:  # fmt: skip
-    """Restore what the corrections of token t touched."""
-    half = power(n_labels, max(order - 2, 0))
-    for j in range(ptr[t], ptr[t + 1]):
-        if sizes[j] > depth:
-            continue
-        step = power(n_labels, sizes[j])
-        for prefix in range(power(n_labels, depth - sizes[j])):
-            arc = prefix * step + codes[j]
-            table[base + arc] = original[base + arc]
-            if depth == order:
-                s, b = arc // n_labels, arc % n_labels
-                a, h = s // half, s % half
-                forward[(h * n_labels + b) * n_labels + a] = original[base + arc]
-                backward[(h * n_labels + a) * n_labels + b] = original[base + arc]
 
 
 @kernel
@@ -384,31 +106,6 @@ def _add_posterior(
             for b in range(n_labels):
                 at = base + s * n_labels + b
                 counts[at] += x * table[at] * back[here + h * n_labels + b]
-
-
-@kernel
-def _true_patterns(
-    sent_ptr: Ints, first: int, last: int, y: UInts32, weights: Floats, hard: UInts32, n_labels: int, order: int,
-    offsets: Ints, log: Floats, ptr: Ints, sizes: UInts32, codes: UInts32, score: Floats, counts: Floats,
-    values: Floats,
-) -> None:  # fmt: skip
-    """Take the true sequences' longer patterns off the values (their score) and off the counts of arcs."""
-    suffix = np.zeros(order + 1, np.int64)
-    for i in range(first, last):
-        if hard[i] == 1:
-            continue
-        start, stop = sent_ptr[i], sent_ptr[i + 1]
-        for t in range(start, stop):
-            depth = min(t - start + 1, order)
-            code = pattern_code(y, t - depth + 1, t, n_labels)
-            values[i] -= log[offsets[depth] + code]
-            counts[offsets[depth] + code] -= weights[i]
-            if ptr[t + 1] > ptr[t]:
-                for k in range(depth + 1):
-                    suffix[k] = code % power(n_labels, k)
-            for j in range(ptr[t], ptr[t + 1]):
-                if sizes[j] <= depth and suffix[sizes[j]] == codes[j]:
-                    values[i] -= score[j]
 
 
 @fast_kernel
@@ -554,40 +251,55 @@ def _backward(
                 if has_corrections:
                     restore_pairs(ptr[t], ptr[t + 1], codes, plain, backward)
                 continue
-            n_next = n_states if depth >= order else power(n_labels, depth)
-            if n_next == n_labels:
-                _scaled_products(alpha, here, beta, weights[i], residuals, row, n_labels)
-                _scaled_products(node, (t - t0) * n_labels, beta, scale[t - t0], back, here, n_labels)
-            else:
-                for b in range(n_labels):
-                    residuals[row + b] = 0.0
-                for k in range(0, n_next, n_labels):
-                    part = beta[k : k + n_labels]
-                    _add_products(alpha, here + k, part, weights[i], residuals, row, n_labels)
-                    _scaled_products(node, (t - t0) * n_labels, part, scale[t - t0], back, here + k, n_labels)
-            residuals[row + y[t]] -= weights[i]
-            before = here - n_states
-            if has_corrections:
-                apply_corrections(ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward)
-                _correction_residuals(
-                    ptr, sizes, codes, t, y, n_labels, depth, order, base, table, alpha, before, back, here,
-                    weights[i], cor_residuals,
-                )  # fmt: skip
-            if depth == order and depth > 1:
-                for h in range(half):
-                    dots(backward, h * n_labels * n_labels, back, here + h * n_labels, result, 0, n_labels)
-                    for a in range(n_labels):
-                        beta[a * half + h] = result[a]
-                if has_corrections:
-                    # These tokens are left out of the sums with plain tables: taking a correction off them
-                    # would lose digits.
-                    _add_posterior(n_labels, half, base, table, alpha, before, back, here, weights[i], counts)
-            else:
-                for s in range(power(n_labels, depth - 1)):
-                    x = alpha[before + s] if depth > 1 else 1.0
-                    beta[s] = _shallow_step(n_labels, s, base, table, x * weights[i], back, here, counts)
-            if has_corrections:
-                undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
+            _step_back(
+                t, n_labels, order, depth, base, half, here, node, (t - t0) * n_labels, weights[i], scale[t - t0], y,
+                ptr, sizes, codes, factor, original, table, forward, backward, alpha, back, beta, result, counts,
+                residuals, cor_residuals,
+            )  # fmt: skip
+
+
+@kernel
+def _step_back(
+    t: int, n_labels: int, order: int, depth: int, base: int, half: int, here: int, node: Floats, node_first: int,
+    weight: float, scale: float, y: UInts32, ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats,
+    original: Floats, table: Floats, forward: Floats, backward: Floats, alpha: Floats, back: Floats, beta: Floats,
+    result: Floats, counts: Floats, residuals: Floats, cor_residuals: Floats,
+) -> None:  # fmt: skip
+    """The step of `_backward` at token t, any order: residuals and `back` there, and `beta` of the token before."""
+    has_corrections = ptr[t + 1] > ptr[t]
+    row, n_next = t * n_labels, power(n_labels, min(depth, max(order - 1, 1)))
+    before = here - power(n_labels, max(order - 1, 1))
+    if n_next == n_labels:
+        _scaled_products(alpha, here, beta, weight, residuals, row, n_labels)
+        _scaled_products(node, node_first, beta, scale, back, here, n_labels)
+    else:
+        for b in range(n_labels):
+            residuals[row + b] = 0.0
+        for k in range(0, n_next, n_labels):
+            part = beta[k : k + n_labels]
+            _add_products(alpha, here + k, part, weight, residuals, row, n_labels)
+            _scaled_products(node, node_first, part, scale, back, here + k, n_labels)
+    residuals[row + y[t]] -= weight
+    if has_corrections:
+        apply_corrections(ptr, sizes, codes, factor, t, n_labels, depth, order, base, table, forward, backward)
+        _correction_residuals(
+            ptr, sizes, codes, t, y, n_labels, depth, order, base, table, alpha, before, back, here, weight,
+            cor_residuals,
+        )  # fmt: skip
+    if depth == order and depth > 1:
+        for h in range(half):
+            dots(backward, h * n_labels * n_labels, back, here + h * n_labels, result, 0, n_labels)
+            for a in range(n_labels):
+                beta[a * half + h] = result[a]
+        if has_corrections:
+            # These tokens are left out of the sums with plain tables: taking a correction off them would lose digits.
+            _add_posterior(n_labels, half, base, table, alpha, before, back, here, weight, counts)
+    else:
+        for s in range(power(n_labels, depth - 1)):
+            x = alpha[before + s] if depth > 1 else 1.0
+            beta[s] = _shallow_step(n_labels, s, base, table, x * weight, back, here, counts)
+    if has_corrections:
+        undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
 
 
 @kernel
@@ -628,26 +340,6 @@ def _outer_sums(alpha: Floats, back: Floats, weights: Floats, n_labels: int, hal
 
 
 @kernel
-def _spans_and_flags(
-    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
-    cor: Corrections, clamp: bool, out: PassOutput,
-) -> None:  # fmt: skip
-    """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences."""
-    t0 = sentences.ptr[first]
-    span = np.empty(sentences.ptr[last] - t0)
-    for i in range(first, last):
-        a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
-        out.values[i] = -_shift_nodes(
-            node, n_labels, sentences.y, t0, a, z, sentences.costs[i], sentences.allowed, clamp, span, shift
-        )
-        for t in range(a, z):
-            for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
-                span[t] += abs(cor.score[j])
-        bound = sentences.bounds[i] if len(sentences.bounds) > 0 else 0.0
-        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, tables.order, bound) else 0
-
-
-@kernel
 def chain_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
     cor: Corrections, deep: Floats, clamp: bool, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
@@ -664,7 +356,7 @@ def chain_pass(
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
     node, shift, scale = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    _spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
+    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     if clamp:
@@ -673,7 +365,7 @@ def chain_pass(
                 node[(t - t0) * n_labels + b] *= sentences.allowed[t, b]
     work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
     _forward(sentences, first, last, n_labels, node, shift, tables, cor, work, alpha, scale, out)
-    _true_patterns(
+    take_off_truth(
         sentences.ptr, first, last, sentences.y, sentences.weights, out.hard, n_labels, tables.order,
         tables.offsets, tables.log, cor.ptr, cor.size, cor.code, cor.score, counts, out.values,
     )  # fmt: skip

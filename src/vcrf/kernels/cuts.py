@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import pattern_code
+from vcrf.kernels.corrections import pattern_code
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 

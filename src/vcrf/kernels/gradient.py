@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import (
-    Corrections,
-    Tables,
+from vcrf.kernels.blocks import Corrections, Tables
+from vcrf.kernels.corrections import (
     apply_corrections,
     multiply_pairs,
     pattern_code,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections
+from vcrf.kernels.blocks import Corrections
 from vcrf.types import Floats, Ints, UInts32
 
 # A past feature is dropped when its covariances are below this share of their largest so far.

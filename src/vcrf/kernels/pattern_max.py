@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import node_scores
 from vcrf.kernels.pattern_decode import add_local, best_before, drop_local
 from vcrf.kernels.patterns import Graph, LocalArcs
+from vcrf.kernels.potentials import node_scores
 from vcrf.kernels.product_max import Best, Ends, _path_loss, number_rows
 from vcrf.kernels.slack import Additive, _bound
 from vcrf.types import Floats, Ints, UInts32

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch
 from vcrf.kernels.patterns import (
     ArcScores,

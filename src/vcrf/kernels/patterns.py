@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables, _spans_and_flags, node_scores
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.potentials import node_scores, spans_and_flags
 from vcrf.types import Floats, Ints, UInts32
 
 # A sum of differences that is smaller than this share of what it started from has lost digits.
@@ -54,7 +55,7 @@ class Graph(NamedTuple):
 class ArcScores(NamedTuple):
     """Scores of the arcs: summed, and exp(score - shift).
 
-    `tables` has the order and the span for `_spans_and_flags`.
+    `tables` has the order and the span for `spans_and_flags`.
     """
 
     log: Floats
@@ -418,7 +419,7 @@ def prepare_nodes(
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
     node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    _spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
+    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     if clamp:

@@ -21,22 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import (
-    Corrections,
-    PassOutput,
-    Sentences,
-    Tables,
-    _is_hard,
-    _shift_nodes,
-    _true_patterns,
-    apply_corrections,
-    dots,
-    node_scores,
-    pattern_code,
-    power,
-    undo_corrections,
-)
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.corrections import apply_corrections, pattern_code, power, take_off_truth, undo_corrections
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.potentials import is_hard, node_scores, shift_nodes
+from vcrf.kernels.vectors import dots
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -428,11 +417,11 @@ def product_pass(
     node_scores(rows, scores, t0, t1, node)
     for i in range(first, last):
         a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
-        out.values[i] = -_shift_nodes(node, n_labels, sentences.y, t0, a, z, 0.0, sentences.allowed, False, span, shift)
+        out.values[i] = -shift_nodes(node, n_labels, sentences.y, t0, a, z, 0.0, sentences.allowed, False, span, shift)
         for t in range(a, z):
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
-        out.hard[i] = 1 if _is_hard(span, tables.span, a, z, order, loss.bound[i]) else 0
+        out.hard[i] = 1 if is_hard(span, tables.span, a, z, order, loss.bound[i]) else 0
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     table, forward, backward = tables.exp.copy(), tables.forward.copy(), tables.backward.copy()
@@ -477,7 +466,7 @@ def product_pass(
             means[i] = at_end + on_way
     if values_only:
         counts = np.zeros_like(counts)
-    _true_patterns(
+    take_off_truth(
         sentences.ptr, first, last, sentences.y, sentences.weights, out.hard, n_labels, order,
         tables.offsets, tables.log, cor.ptr, cor.size, cor.code, cor.score, counts, out.values,
     )  # fmt: skip

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import Corrections, Tables, node_scores, pattern_code, power
+from vcrf.kernels.blocks import Corrections, Tables
+from vcrf.kernels.corrections import pattern_code, power
+from vcrf.kernels.potentials import node_scores
 from vcrf.types import Floats, Ints, UInts32
 
 

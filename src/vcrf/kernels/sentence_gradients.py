@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import Corrections, Tables, multiply_pairs, restore_pairs
+from vcrf.kernels.blocks import Corrections, Tables
+from vcrf.kernels.corrections import multiply_pairs, restore_pairs
 from vcrf.kernels.gradient import Messages, _add_arcs
 from vcrf.kernels.hessian import Firing
 from vcrf.types import Floats, Ints, UInts32

@@ -17,7 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import Corrections, Tables, node_scores, pattern_code, power
+from vcrf.kernels.blocks import Corrections, Tables
+from vcrf.kernels.corrections import pattern_code, power
+from vcrf.kernels.potentials import node_scores
 from vcrf.kernels.product_max import Best, Ends, _best_before, _correct, _path_loss, _trace, number_rows
 from vcrf.types import Floats, Ints, UInts32
 

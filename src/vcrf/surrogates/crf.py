@@ -20,7 +20,7 @@ from vcrf.surrogates.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import PassOutput, Sentences
+    from vcrf.kernels.blocks import PassOutput, Sentences
 
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
@@ -135,11 +135,11 @@ class CrfSurrogate:
 
     def _key_scores(self, active: ActiveSet, w: Floats) -> Floats:
         """Scores of single labels by key, (n_rows, n_labels)."""
-        from vcrf.kernels import chain
+        from vcrf.kernels import potentials
 
         scores = np.empty((len(active.row_ptr) - 1, self.problem.n_labels))
         self.workers.run(
-            lambda a, b: chain.key_scores(
+            lambda a, b: potentials.key_scores(
                 active.row_ptr, active.row_labels, active.row_features, active.row_values, w, a, b, scores
             ),
             active.row_bounds,
@@ -148,7 +148,7 @@ class CrfSurrogate:
 
     def _chain(self, active: ActiveSet, scores: Floats, keep_messages: bool, clamp: bool) -> _Found:
         """One forward-backward; clamped, over the allowed labels of the sentences whose labels are not all known."""
-        from vcrf.kernels import chain
+        from vcrf.kernels import blocks, chain
 
         problem, n_labels, tables = self.problem, self.problem.n_labels, self._tables
         corrections, bounds = self._corrections, self._sentence_bounds
@@ -160,7 +160,7 @@ class CrfSurrogate:
         is_varied = keep_messages and not clamp
         variances = np.zeros((len(bounds), n_labels**tables.order if is_varied else 0))
         output = self._output(len(corrections.score), clamp)
-        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
+        sentences = blocks.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
         deep = np.where(problem.deep_weights(tables.order) > 0.0, self.token_weights, 0.0)
 
         def block(first: int, last: int) -> None:
@@ -192,7 +192,7 @@ class CrfSurrogate:
 
     def _output(self, n_corrections: int, clamp: bool) -> PassOutput:
         """Arrays for a pass to write to; a clamped one leaves out sentences whose labels are all known."""
-        from vcrf.kernels.chain import PassOutput
+        from vcrf.kernels.blocks import PassOutput
 
         values, residuals, hard = self._buffers
         if clamp:
@@ -203,7 +203,7 @@ class CrfSurrogate:
         self, active: ActiveSet, scores: Floats, sentences: Sentences, clamp: bool, counts: Floats, output: PassOutput
     ) -> tuple[Ints, Floats]:
         """Do the flagged sentences in the log domain; returns the posteriors of their arcs for the scan."""
-        from vcrf.kernels import chain
+        from vcrf.kernels import potentials
 
         n_labels, tables = self.problem.n_labels, self._tables
         hard_rows = np.full(self.problem.n_tokens, -1, np.int64)
@@ -214,7 +214,7 @@ class CrfSurrogate:
         for i in np.flatnonzero(output.hard):
             t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
             node = np.empty((t1 - t0) * n_labels)
-            chain.node_scores(active.rows, scores, t0, t1, node)
+            potentials.node_scores(active.rows, scores, t0, t1, node)
             hard_rows[t0:t1] = np.arange(len(arcs), len(arcs) + t1 - t0)
             arcs += redo_hard_sentence(
                 sentences,

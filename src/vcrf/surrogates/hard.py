@@ -15,7 +15,7 @@ from vcrf.lattice import DenseLattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import Corrections, PassOutput, Sentences, Tables
+    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 
 
 # What the log domain may take; as much as the posteriors of arcs in a scan.

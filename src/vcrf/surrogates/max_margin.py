@@ -91,12 +91,12 @@ class MaxSurrogate(CrfSurrogate):
 
     def find_best(self, active: ActiveSet, w: Floats) -> Best:
         """The sequences worth the most at w; their values are f_i."""
-        from vcrf.kernels import chain, product_max, slack
+        from vcrf.kernels import potentials, product_max, slack
 
         self.n_passes += 1
         problem, n_labels = self.problem, self.problem.n_labels
         scores = np.empty((len(active.row_ptr) - 1, n_labels))
-        chain.key_scores(
+        potentials.key_scores(
             active.row_ptr, active.row_labels, active.row_features, active.row_values, w, 0, len(scores), scores
         )
         tables = build_tables(active, w, n_labels, max(active.order, 2))

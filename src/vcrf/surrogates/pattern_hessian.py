@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPlan, chosen: Ints, stride: int) -> Floats:
     """Hessian at the weights of the last pass on the chosen features, from one of `stride` sentences."""
     from vcrf.kernels import hessian, pattern_hessian
-    from vcrf.kernels.chain import PassOutput
+    from vcrf.kernels.blocks import PassOutput
 
     problem, workers = surrogate.problem, surrogate.workers
     n_sentences, n_labels = problem.text.n_sentences, problem.n_labels

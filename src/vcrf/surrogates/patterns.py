@@ -26,7 +26,7 @@ from vcrf.surrogates.tables import slot_corrections
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
     from vcrf.kernels.pattern_scan import Rows
     from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs
     from vcrf.kernels.product import LossArrays
@@ -197,7 +197,7 @@ class PatternSurrogate(CrfSurrogate):
         return _Found(output.values, residuals, output.cor_residuals, counts.sum(axis=0), messages)
 
     def _sentences(self) -> Sentences:
-        from vcrf.kernels.chain import Sentences
+        from vcrf.kernels.blocks import Sentences
 
         problem = self.problem
         return Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed, self._loss_bounds)
@@ -227,13 +227,13 @@ class PatternSurrogate(CrfSurrogate):
 
     def _hard_lattice(self, active: ActiveSet, plan: ArcPlan, i: int, clamp: bool) -> PatternLattice:
         """Sentence i, with the loss, in the log domain."""
-        from vcrf.kernels import chain
+        from vcrf.kernels import potentials
 
         n_labels = self.problem.n_labels
         t0, t1 = self.problem.sent_ptr[i], self.problem.sent_ptr[i + 1]
         check_hard(int(t1 - t0), self._n_rows(i), plan.automaton.n_states * n_labels)
         node = np.empty((t1 - t0) * n_labels)
-        chain.node_scores(active.rows, self._scores, t0, t1, node)
+        potentials.node_scores(active.rows, self._scores, t0, t1, node)
         node = _with_loss(self._sentences(), i, node.reshape(-1, n_labels), clamp)
         return sentence_lattice(plan.automaton, node, self._arcs.log, self._local, int(t0))
 
@@ -295,7 +295,7 @@ def pass_cost(automaton: PatternAutomaton) -> float:
 def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
     """Scores of all arcs from those of plain patterns, given by their arcs."""
     from vcrf.kernels import patterns
-    from vcrf.kernels.chain import Tables
+    from vcrf.kernels.blocks import Tables
 
     log = np.zeros(automaton.n_arcs)
     np.add.at(log, arcs, w)

@@ -29,7 +29,7 @@ from vcrf.surrogates.log_mean_hessian import SimilarCrf, add_between, wrong_labe
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import PassOutput, Sentences
+    from vcrf.kernels.blocks import PassOutput, Sentences
     from vcrf.kernels.product import LossArrays
 
 # The scan reads the posteriors of all arcs of all tokens.
@@ -88,7 +88,7 @@ class ProductSurrogate(CrfSurrogate):
         return self._product(active, scores, keep_messages, values_only=False)
 
     def _product(self, active: ActiveSet, scores: Floats, keep_arcs: bool, values_only: bool) -> _Found:
-        from vcrf.kernels import chain, product
+        from vcrf.kernels import blocks, product
 
         problem, n_labels, tables = self.problem, self.problem.n_labels, self._tables
         cor, bounds = self._corrections, self._sentence_bounds
@@ -101,7 +101,7 @@ class ProductSurrogate(CrfSurrogate):
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
         means = self._means if self._wants_means else np.zeros(0)
         output = self._output(len(cor.score), clamp=False)
-        sentences = chain.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
+        sentences = blocks.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
 
         def block(first: int, last: int) -> None:
             t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
@@ -131,14 +131,14 @@ class ProductSurrogate(CrfSurrogate):
         self, active: ActiveSet, scores: Floats, sentences: Sentences, counts: Floats, arcs: Floats, output: PassOutput
     ) -> None:
         """Do the flagged sentences in the log domain."""
-        from vcrf.kernels import chain
+        from vcrf.kernels import potentials
 
         n_labels, tables = self.problem.n_labels, self._tables
         for i in np.flatnonzero(output.hard).tolist():
             t0, t1 = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
             check_hard(t1 - t0, self._n_rows(i), n_labels**tables.order)
             node = np.empty((t1 - t0) * n_labels)
-            chain.node_scores(active.rows, scores, t0, t1, node)
+            potentials.node_scores(active.rows, scores, t0, t1, node)
             scored = lattice_arcs(node.reshape(-1, n_labels), t0, n_labels, tables, self._corrections)
             lattice = DenseLattice(scored, n_labels, tables.order)
             value, posterior, mean = self._log_domain(lattice, i)

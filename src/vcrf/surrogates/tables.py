@@ -11,12 +11,12 @@ from vcrf.surrogates.workers import Workers
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.chain import Corrections, Tables
+    from vcrf.kernels.blocks import Corrections, Tables
 
 
 def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:
     """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
-    from vcrf.kernels.chain import Tables
+    from vcrf.kernels.blocks import Tables
 
     sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
@@ -48,14 +48,14 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
 
 def slot_corrections(active: ActiveSet, w: Floats, workers: Workers) -> Corrections:
     """What the features of longer patterns with lexical columns add at each token."""
-    from vcrf.kernels import chain
+    from vcrf.kernels import blocks, potentials
 
     score, factor = np.empty(len(active.slot_code)), np.empty(len(active.slot_code))
     workers.run(
-        lambda a, b: chain.slot_scores(
+        lambda a, b: potentials.slot_scores(
             active.cor_ptr, active.cor_feature, active.cor_values, active.cor_slot, w, active.slot_ptr, a, b, score,
             factor,
         ),
         active.token_bounds,
     )  # fmt: skip
-    return chain.Corrections(active.slot_ptr, active.slot_size, active.slot_code, active.slot_flip, score, factor)
+    return blocks.Corrections(active.slot_ptr, active.slot_size, active.slot_code, active.slot_flip, score, factor)
