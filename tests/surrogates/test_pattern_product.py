@@ -13,7 +13,6 @@ from enumeration import LossEnumeration, all_candidates, feature_of, number_of
 from small_problems import active_sets, cases
 from vcrf.errors import BudgetError
 from vcrf.families import intern_sentences, transition_families
-from vcrf.kernels import pattern_lanes, pattern_rows
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
 from vcrf.problem import build_problem
 from vcrf.surrogates.compiled_loss import compile_loss
@@ -118,21 +117,6 @@ def test_scan_finds_every_candidate_above_its_limit(kind, data, limit):
     case = data.draw(cases(max_length=5))
     features, _, w = data.draw(active_sets(case, scales=(0.3, 3.0)))
     check_scan(kind, case, features, data.draw(st.sampled_from(LOSSES)), w, limit)
-
-
-@settings(max_examples=20)
-@given(st.data(), st.integers(1, 5))
-def test_sums_in_full_agree_with_differences(data, lanes):
-    """Where differences lose digits masses are summed in full: the same."""
-    case = data.draw(cases(min_tags=3))
-    _, numbers, _ = data.draw(active_sets(case))
-    plan, rng = surrogate_of(PatternProductSurrogate, case.problem, ZeroOneLoss()).compile(numbers).plan, np.random
-    graph, automaton = plan.graph, plan.automaton
-    alpha = rng.default_rng(0).random(automaton.n_states * lanes)
-    taken = np.empty((2, automaton.n_arcs * lanes))
-    pattern_rows._mass_in_full(lanes, case.n_labels, graph.table, alpha, taken[0])
-    pattern_lanes._mass_of_arcs(lanes, case.n_labels, graph.fail, graph.arc_ptr, graph.up, alpha.copy(), taken[1])
-    np.testing.assert_allclose(taken[0], taken[1], rtol=1e-12, atol=1e-14)
 
 
 @settings(max_examples=30)

@@ -86,7 +86,7 @@ def viterbi(sent_ptr: Ints, node: Floats, graph: Graph, original: Floats, local:
     `original` are the scores of the arcs. Only the maxima are stored; the labels are found again from left to right.
     """
     (
-        _, size, last, _, fail, _, arc_ptr, arc_label, arc_state, _, _, table, rank, rank_end, by_rank,
+        _, size, last, _, fail, _, arc_ptr, arc_label, arc_state, _, _, table, rank, rank_end, by_rank, _,
     ) = graph  # fmt: skip
     ptr, arcs, local_score, _ = local
     n_labels, n_states = node.shape[1], len(size)

@@ -12,6 +12,7 @@ differ from these by no more than the span that hard sentences are told by.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from vcrf.kernels.patterns import _CANCELS, _EXACT, Graph, LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
 # Sentences side by side.
-LANES = 16
+LANES = 32
 
 
 @kernel
@@ -37,48 +38,185 @@ def _spread_nodes(
             lane_node[x * w + lane] = 0.0
 
 
-@fast_kernel
-def _arc_values(lanes: int, arc_state: UInts32, factor: Floats, back: Floats, at: int, values: Floats) -> None:
-    """values[arc] = factor[arc] * back[at + target]."""
-    w, here = np.uint64(lanes), np.uint64(at)
-    for arc in range(np.uint64(len(factor))):
-        z, to, source = factor[arc], arc * w, (here + np.uint64(arc_state[arc])) * w
-        for lane in range(w):
-            values[to + lane] = z * back[source + lane]
+class PairFactors(NamedTuple):
+    """Factors of the pairs (a, b) that lead to the context b, zeros for the others, and the same transposed.
+
+    At a token the messages of single labels are products of these matrices with those of the lanes.
+    """
+
+    matrix: Floats
+    transposed: Floats
+
+
+class Changes(NamedTuple):
+    """Scratch for the patterns of a token alone, one number an arc, all zeros between two uses; `listed` for arcs."""
+
+    times: Floats
+    value: Floats
+    listed: Ints
+
+
+@kernel
+def pair_factors(n_labels: int, long_pairs: UInts32, factor: Floats) -> PairFactors:
+    """Copy the factors of pairs out of those of all arcs."""
+    matrix = factor[: n_labels * n_labels].copy()
+    for i in range(len(long_pairs)):
+        matrix[long_pairs[i]] = 0.0
+    square = matrix.reshape(n_labels, n_labels)
+    return PairFactors(square, np.ascontiguousarray(square.T))
+
+
+@kernel
+def make_changes(n_arcs: int) -> Changes:
+    """Scratch for an automaton of so many arcs."""
+    return Changes(np.zeros(n_arcs), np.zeros(n_arcs), np.empty(n_arcs, np.int64))
+
+
+@kernel
+def list_changes(t: int, local: LocalArcs, graph: Graph, changes: Changes) -> int:
+    """List the arcs that end with the patterns of token t alone, and the product of these patterns' factors.
+
+    Arcs that overwrite a listed one end with the same pattern: they are listed too.
+    """
+    n = 0
+    for j in range(local.ptr[t], local.ptr[t + 1]):
+        for r in range(graph.rank[local.arc[j]], graph.rank_end[local.arc[j]]):
+            arc = np.int64(graph.by_rank[r])
+            if changes.times[arc] == 0.0:
+                changes.times[arc] = local.factor[j]
+                changes.listed[n] = arc
+                n += 1
+            else:
+                changes.times[arc] *= local.factor[j]
+    return n
+
+
+@kernel
+def change_rows(
+    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats, at: int,
+    changes: Changes, extra: Floats,
+) -> None:  # fmt: skip
+    """extra[p] += what the patterns of token t alone add to p's row, less what they add to the row p backs off to."""
+    n = list_changes(t, local, graph, changes)
+    for x in range(n):
+        arc = changes.listed[x]
+        value = factor[arc] * back[(at + np.int64(graph.arc_state[arc])) * lanes + lane]
+        changes.value[arc] = (changes.times[arc] - 1.0) * value
+    for x in range(n):
+        arc = changes.listed[x]
+        change = changes.value[arc]
+        if arc >= n_labels * n_labels:
+            change -= changes.value[graph.up[arc]]
+        extra[np.int64(graph.arc_source[arc]) * lanes + lane] += change
+    for x in range(n):
+        changes.times[changes.listed[x]] = 0.0
+        changes.value[changes.listed[x]] = 0.0
+
+
+@kernel
+def _full_row(
+    lanes: int, lane: int, t: int, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
+    at: int,
+) -> float:  # fmt: skip
+    """The row of context p at token t, summed over positive numbers."""
+    total = 0.0
+    for b in range(n_labels):
+        arc = np.int64(graph.table[p, b])
+        value = factor[arc] * back[(at + np.int64(graph.arc_state[arc])) * lanes + lane]
+        for j in range(local.ptr[t], local.ptr[t + 1]):
+            pattern = local.arc[j]
+            if graph.rank[pattern] <= graph.rank[arc] and graph.rank[arc] < graph.rank_end[pattern]:
+                value *= local.factor[j]
+        total += value
+    return total
+
+
+@kernel
+def _mend_row(
+    lanes: int, tokens: Ints, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
+    at: int, start: Floats, start_at: int, extra: Floats, beta: Floats,
+) -> None:  # fmt: skip
+    """Sum the row of p anew in the lanes where differences have lost digits: it is small beside what it came from."""
+    for lane in range(lanes):
+        x = p * lanes + lane
+        if not beta[x] >= _CANCELS * (start[start_at + lane] + abs(extra[x])):
+            beta[x] = _full_row(lanes, lane, tokens[lane], p, n_labels, local, graph, factor, back, at)
 
 
 @fast_kernel
-def _sum_rows(
-    lanes: int, n_labels: int, fail: Ints, arc_ptr: Ints, up: UInts32, table: UInts32, values: Floats, beta: Floats
-) -> None:
-    """beta[p] = sum_b values[arc that p takes with b]: those of labels in full, others from what own arcs change."""
-    w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
-    for a in range(n):
-        to, row = a * w, a * n * w
+def _count_lost(lanes: int, p: int, start: Floats, start_at: int, extra: Floats, beta: Floats) -> int:
+    """In how many lanes beta[p] is small beside what it came from."""
+    w, n_lost = np.uint64(lanes), 0
+    row, source = np.uint64(p) * w, np.uint64(start_at)
+    for lane in range(w):
+        n_lost += beta[row + lane] < _CANCELS * (start[source + lane] + abs(extra[row + lane]))
+    return n_lost
+
+
+@fast_kernel
+def _add_long_pairs(
+    lanes: int, n_labels: int, long_pairs: UInts32, arc_state: UInts32, factor: Floats, back: Floats, at: int,
+    beta: Floats,
+) -> None:  # fmt: skip
+    """beta[a] += factor * back of the pairs (a, b) that lead to longer contexts."""
+    w, n, here = np.uint64(lanes), np.uint64(n_labels), np.uint64(at)
+    for i in range(len(long_pairs)):
+        arc = np.uint64(long_pairs[i])
+        z, to, source = factor[arc], arc // n * w, (here + np.uint64(arc_state[arc])) * w
         for lane in range(w):
-            beta[to + lane] = values[row + lane]
-        for b in range(one, n):
-            x = row + b * w
+            beta[to + lane] += z * back[source + lane]
+
+
+@fast_kernel
+def _add_own_arcs(
+    lanes: int, p: int, fail: Ints, arc_ptr: Ints, up: UInts32, arc_state: UInts32, factor: Floats, back: Floats,
+    at: int, extra: Floats, beta: Floats,
+) -> None:  # fmt: skip
+    """beta[p] = beta of the context that p backs off to, and what p's own arcs change."""
+    w, here, state = np.uint64(lanes), np.uint64(at), np.uint64(p)
+    to, shorter = state * w, np.uint64(fail[state]) * w
+    for lane in range(w):
+        beta[to + lane] = beta[shorter + lane] + extra[to + lane]
+    for arc in range(np.uint64(arc_ptr[state]), np.uint64(arc_ptr[state + np.uint64(1)])):
+        old = np.uint64(up[arc])
+        own, other = np.uint64(arc_state[arc]), np.uint64(arc_state[old])
+        x, y = (here + own) * w, (here + other) * w
+        if own == other:
+            z = factor[arc] - factor[old]
             for lane in range(w):
-                beta[to + lane] += values[x + lane]
-    for p in range(n, np.uint64(len(fail))):
-        to, shorter = p * w, np.uint64(fail[p]) * w
-        for lane in range(w):
-            beta[to + lane] = beta[shorter + lane]
-        for arc in range(np.uint64(arc_ptr[p]), np.uint64(arc_ptr[p + one])):
-            x, old = arc * w, np.uint64(up[arc]) * w
+                beta[to + lane] += z * back[x + lane]
+        else:
+            z, z_old = factor[arc], factor[old]
             for lane in range(w):
-                beta[to + lane] += values[x + lane] - values[old + lane]
-        n_lost = 0
-        for lane in range(w):
-            n_lost += beta[to + lane] < _CANCELS * beta[shorter + lane]
-        if n_lost > 0:
-            for lane in range(w):
-                if beta[to + lane] < _CANCELS * beta[shorter + lane]:
-                    total = 0.0
-                    for b in range(n):
-                        total += values[np.uint64(table[p, b]) * w + lane]
-                    beta[to + lane] = total
+                beta[to + lane] += z * back[x + lane] - z_old * back[y + lane]
+
+
+@kernel
+def sum_rows(
+    lanes: int, tokens: Ints, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, local: LocalArcs,
+    back: Floats, at: int, extra: Floats, beta: Floats,
+) -> None:  # fmt: skip
+    """beta[p] = sum_b factor(p, b) back[at + target]: of labels in full, of others from what own arcs change.
+
+    `tokens` has the token of each lane, `extra` what `change_rows` found; it is zeros afterwards.
+    """
+    shape = (n_labels, lanes)
+    here = back[at * lanes : (at + n_labels) * lanes].reshape(shape)
+    np.dot(pairs.matrix, here, beta[: n_labels * lanes].reshape(shape))
+    _add_long_pairs(lanes, n_labels, graph.long_pairs, graph.arc_state, factor, back, at, beta)
+    start = np.empty(lanes)
+    for a in range(n_labels):
+        for lane in range(lanes):
+            start[lane] = beta[a * lanes + lane]
+            beta[a * lanes + lane] += extra[a * lanes + lane]
+        if _count_lost(lanes, a, start, 0, extra, beta) > 0:
+            _mend_row(lanes, tokens, a, n_labels, local, graph, factor, back, at, start, 0, extra, beta)
+    for p in range(n_labels, len(graph.fail)):
+        _add_own_arcs(lanes, p, graph.fail, graph.arc_ptr, graph.up, graph.arc_state, factor, back, at, extra, beta)
+        shorter = graph.fail[p] * lanes
+        if _count_lost(lanes, p, beta, shorter, extra, beta) > 0:
+            _mend_row(lanes, tokens, p, n_labels, local, graph, factor, back, at, beta, shorter, extra, beta)
+    extra[: len(graph.fail) * lanes] = 0.0
 
 
 @fast_kernel
@@ -112,23 +250,14 @@ def _scales(lanes: int, n_labels: int, node: Floats, node_first: int, beta: Floa
 
 
 @kernel
-def _scale_values(
-    lanes: int, lane: int, t: int, local: LocalArcs, rank: Ints, rank_end: Ints, by_rank: UInts32, values: Floats
-) -> None:
-    """Multiply the patterns of token t alone into the values of the arcs that end with them."""
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        z, arc = local.factor[j], local.arc[j]
-        for r in range(rank[arc], rank_end[arc]):
-            values[by_rank[r] * lanes + lane] *= z
-
-
-@kernel
 def backward_lanes(
     starts: Ints, lengths: Ints, longest: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs,
-    node: Floats, back: Floats, scale: Floats, values: Floats, beta: Floats, inverse: Floats, z: Floats,
+    node: Floats, pairs: PairFactors, changes: Changes, back: Floats, scale: Floats, extra: Floats, beta: Floats,
+    inverse: Floats, z: Floats,
 ) -> None:  # fmt: skip
     """Write back[u, q] and scale[u] of each lane."""
     w, n_states = len(starts), len(graph.size)
+    extra[: n_states * w] = 0.0
     beta[: n_states * w] = 0.0  # and stays so in a lane until its sentence ends
     for u in range(longest - 1, -1, -1):
         for lane in range(w):
@@ -140,23 +269,18 @@ def backward_lanes(
             inverse[lane] = 1.0 / scale[u * w + lane]
         _times_nodes(w, n_labels, graph.first, node, u * n_labels, inverse, beta, back, u * n_states, z)
         if u > 0:
-            _arc_values(w, graph.arc_state, factor, back, u * n_states, values)
             for lane in range(w):
                 if u < lengths[lane]:
-                    _scale_values(
-                        w, lane, starts[lane] + u, local, graph.rank, graph.rank_end, graph.by_rank, values
-                    )  # fmt: skip
-            _sum_rows(w, n_labels, graph.fail, graph.arc_ptr, graph.up, graph.table, values, beta)
+                    change_rows(
+                        w, lane, starts[lane] + u, n_labels, local, graph, factor, back, u * n_states, changes, extra
+                    )
+            # After the end of a sentence nothing is lost: its rows are zeros.
+            sum_rows(w, starts + u, n_labels, graph, factor, pairs, local, back, u * n_states, extra, beta)
 
 
 @fast_kernel
-def _mass_of_arcs(
-    lanes: int, n_labels: int, fail: Ints, arc_ptr: Ints, up: UInts32, alpha: Floats, taken: Floats
-) -> None:
-    """Mass that takes each arc: all that ends in its context less what takes arcs that overwrite it.
-
-    `alpha` is overwritten.
-    """
+def _hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
+    """alpha[p] = all the mass that ends in p: what is in longer contexts is handed to those they back off to."""
     w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
     state = np.uint64(len(fail))
     while state > n:
@@ -164,44 +288,111 @@ def _mass_of_arcs(
         source, to = state * w, np.uint64(fail[state]) * w
         for lane in range(w):
             alpha[to + lane] += alpha[source + lane]
-    for a in range(n):
-        source = a * w
-        for b in range(n):
-            to = (a * n + b) * w
-            for lane in range(w):
-                taken[to + lane] = alpha[source + lane]
-    for p in range(n, np.uint64(len(fail))):
-        source = p * w
-        for arc in range(np.uint64(arc_ptr[p]), np.uint64(arc_ptr[p + one])):
-            to, old = arc * w, np.uint64(up[arc]) * w
-            for lane in range(w):
-                taken[to + lane] = alpha[source + lane]
-            for lane in range(w):
-                taken[old + lane] -= alpha[source + lane]
 
 
 @fast_kernel
-def _take_arcs(
-    lanes: int, arc_state: UInts32, factor: Floats, taken: Floats, back: Floats, at: int, new: Floats, counts: Floats
-) -> None:
-    """new[target] += taken * factor, and the posterior of taking each arc, summed over lanes, to counts."""
-    w, here = np.uint64(lanes), np.uint64(at)
-    for arc in range(np.uint64(len(factor))):
-        z, x, to = factor[arc], arc * w, np.uint64(arc_state[arc]) * w
-        source = here * w + to
+def _take_long_pairs(
+    lanes: int, n_labels: int, long_pairs: UInts32, arc_state: UInts32, factor: Floats, alpha: Floats, back: Floats,
+    at: int, new: Floats, counts: Floats,
+) -> None:  # fmt: skip
+    """All mass that ends in a takes the pairs (a, b) that lead to longer contexts."""
+    w, n, here = np.uint64(lanes), np.uint64(n_labels), np.uint64(at)
+    for i in range(len(long_pairs)):
+        arc = np.uint64(long_pairs[i])
+        state = np.uint64(arc_state[arc])
+        z, source, to, x = factor[arc], arc // n * w, state * w, (here + state) * w
         total = 0.0
         for lane in range(w):
-            mass = max(taken[x + lane], 0.0) * z
-            new[to + lane] += mass
-            total += mass * back[source + lane]
-        counts[arc] += total
+            new[to + lane] += z * alpha[source + lane]
+            total += alpha[source + lane] * back[x + lane]
+        counts[arc] += z * total
+
+
+@fast_kernel
+def _take_own_arcs(
+    lanes: int, n_labels: int, arc_ptr: Ints, up: UInts32, arc_state: UInts32, factor: Floats, alpha: Floats,
+    back: Floats, at: int, new: Floats, counts: Floats,
+) -> None:  # fmt: skip
+    """The mass in a context takes its own arcs, and not those that they overwrite."""
+    w, here, one = np.uint64(lanes), np.uint64(at), np.uint64(1)
+    for p in range(np.uint64(n_labels), np.uint64(len(arc_ptr)) - one):
+        source = p * w
+        for arc in range(np.uint64(arc_ptr[p]), np.uint64(arc_ptr[p + one])):
+            old = np.uint64(up[arc])
+            own, other = np.uint64(arc_state[arc]), np.uint64(arc_state[old])
+            z, z_old, to, x = factor[arc], factor[old], own * w, (here + own) * w
+            change = z - z_old if own == other else z
+            total = 0.0
+            for lane in range(w):
+                new[to + lane] += change * alpha[source + lane]
+                total += alpha[source + lane] * back[x + lane]
+            counts[arc] += z * total
+            if own != other:
+                to, x = other * w, (here + other) * w
+                total = 0.0
+                for lane in range(w):
+                    new[to + lane] -= z_old * alpha[source + lane]
+                    total += alpha[source + lane] * back[x + lane]
+            counts[old] -= z_old * total
+
+
+@kernel
+def take_arcs(
+    lanes: int, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, alpha: Floats, back: Floats, at: int,
+    new: Floats, pair_counts: Floats, counts: Floats,
+) -> None:  # fmt: skip
+    """new[target] = mass that enters it, and the posterior of taking each arc, summed over lanes, to counts.
+
+    By differences. Short pairs are counted in `pair_counts`, without their factors. `alpha` is overwritten.
+    """
+    _hand_down(lanes, n_labels, graph.fail, alpha)
+    shape = (n_labels, lanes)
+    mass = alpha[: n_labels * lanes].reshape(shape)
+    new[n_labels * lanes : len(graph.fail) * lanes] = 0.0
+    np.dot(pairs.transposed, mass, new[: n_labels * lanes].reshape(shape))
+    pair_counts += np.dot(mass, back[at * lanes : (at + n_labels) * lanes].reshape(shape).T)
+    _take_long_pairs(
+        lanes, n_labels, graph.long_pairs, graph.arc_state, factor, alpha, back, at, new, counts
+    )  # fmt: skip
+    _take_own_arcs(
+        lanes, n_labels, graph.arc_ptr, graph.up, graph.arc_state, factor, alpha, back, at, new, counts
+    )  # fmt: skip
+
+
+@kernel
+def take_changes(
+    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, alpha: Floats,
+    back: Floats, at: int, changes: Changes, new: Floats, counts: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """What the patterns of token t alone change after `take_arcs`; out[j] += their posteriors."""
+    n = list_changes(t, local, graph, changes)
+    for x in range(n):
+        arc = changes.listed[x]
+        mass, up = alpha[np.int64(graph.arc_source[arc]) * lanes + lane], np.int64(graph.up[arc])
+        changes.value[arc] += mass
+        # `value` of an arc that is not listed is left alone: what overwrites it may be listed, it is not.
+        if arc >= n_labels * n_labels and changes.times[up] != 0.0:
+            changes.value[up] -= mass
+    for x in range(n):
+        arc = changes.listed[x]
+        mass, state = max(changes.value[arc], 0.0) * factor[arc], np.int64(graph.arc_state[arc])
+        posterior = mass * back[(at + state) * lanes + lane]
+        new[state * lanes + lane] += (changes.times[arc] - 1.0) * mass
+        counts[arc] += (changes.times[arc] - 1.0) * posterior
+        changes.value[arc] = changes.times[arc] * posterior
+    for j in range(local.ptr[t], local.ptr[t + 1]):
+        for r in range(graph.rank[local.arc[j]], graph.rank_end[local.arc[j]]):
+            out[j] += changes.value[graph.by_rank[r]]
+    for x in range(n):
+        changes.times[changes.listed[x]] = 0.0
+        changes.value[changes.listed[x]] = 0.0
 
 
 @fast_kernel
 def _label_sums(
     lanes: int, n_labels: int, first: Ints, new: Floats, back: Floats, at: int, sums: Floats, whole: Floats
 ) -> None:
-    """sums[b] = posterior of label b, and their sum."""
+    """sums[b] = posterior of label b, and their sum; differences that rounding made negative are zeros."""
     w, one = np.uint64(lanes), np.uint64(1)
     for lane in range(w):
         whole[lane] = 0.0
@@ -209,37 +400,32 @@ def _label_sums(
         to = b * w
         source = (np.uint64(at) + b) * w
         for lane in range(w):
+            new[to + lane] = max(new[to + lane], 0.0)
             sums[to + lane] = new[to + lane] * back[source + lane]
         for q in range(np.uint64(first[b]), np.uint64(first[b + one])):
             x, source = q * w, (np.uint64(at) + q) * w
             for lane in range(w):
+                new[x + lane] = max(new[x + lane], 0.0)
                 sums[to + lane] += new[x + lane] * back[source + lane]
         for lane in range(w):
             whole[lane] += sums[to + lane]
 
 
 @kernel
-def _local_posteriors(
-    lanes: int, lane: int, t: int, local: LocalArcs, graph: Graph, factor: Floats, taken: Floats, back: Floats, at: int,
-    out: Floats,
-) -> None:  # fmt: skip
-    """Multiply the patterns of token t alone into the mass that takes arcs; out[j] += their posteriors."""
-    _scale_values(lanes, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, taken)
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        arc, total = local.arc[j], 0.0
-        for r in range(graph.rank[arc], graph.rank_end[arc]):
-            i = graph.by_rank[r]
-            mass = max(taken[i * lanes + lane], 0.0) * factor[i]
-            total += mass * back[(at + np.int64(graph.arc_state[i])) * lanes + lane]
-        out[j] += total
+def add_pairs(pairs: PairFactors, pair_counts: Floats, counts: Floats) -> None:
+    """Add the counts of short pairs."""
+    n_labels = len(pair_counts)
+    for a in range(n_labels):
+        for b in range(n_labels):
+            counts[a * n_labels + b] += pairs.matrix[a, b] * pair_counts[a, b]
 
 
 @kernel
 def forward_lanes(
     starts: Ints, lengths: Ints, weights: Floats, longest: int, n_labels: int, graph: Graph, factor: Floats,
-    local: LocalArcs, node: Floats, back: Floats, scale: Floats, partition: Floats, taken: Floats, alpha: Floats,
-    new: Floats, sums: Floats, whole: Floats, inverse: Floats, z: Floats, counts: Floats, marginals: Floats,
-    cor_residuals: Floats,
+    local: LocalArcs, node: Floats, pairs: PairFactors, changes: Changes, back: Floats, scale: Floats,
+    partition: Floats, alpha: Floats, new: Floats, sums: Floats, whole: Floats, inverse: Floats, z: Floats,
+    counts: Floats, marginals: Floats, cor_residuals: Floats,
 ) -> bool:  # fmt: skip
     """Posteriors times weights, after `backward_lanes`; returns whether they sum to the weight everywhere.
 
@@ -247,21 +433,22 @@ def forward_lanes(
     """
     w, n_states = len(starts), len(graph.size)
     counts[:] = 0.0
+    pair_counts = np.zeros((n_labels, n_labels))
     for u in range(longest):
-        new[: n_states * w] = 0.0
         if u == 0:
+            new[: n_states * w] = 0.0
             for lane in range(w):
                 for b in range(n_labels):
                     new[b * w + lane] = weights[lane] / partition[lane]
                 cor_residuals[local.ptr[starts[lane]] : local.ptr[starts[lane] + lengths[lane]]] = 0.0
         else:
-            _mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, alpha, taken)
+            take_arcs(w, n_labels, graph, factor, pairs, alpha, back, u * n_states, new, pair_counts, counts)
             for lane in range(w):
                 if u < lengths[lane]:
-                    _local_posteriors(
-                        w, lane, starts[lane] + u, local, graph, factor, taken, back, u * n_states, cor_residuals
-                    )
-            _take_arcs(w, graph.arc_state, factor, taken, back, u * n_states, new, counts)
+                    take_changes(
+                        w, lane, starts[lane] + u, n_labels, local, graph, factor, alpha, back, u * n_states, changes,
+                        new, counts, cor_residuals,
+                    )  # fmt: skip
         _label_sums(w, n_labels, graph.first, new, back, u * n_states, sums, whole)
         for lane in range(w):
             inverse[lane] = 1.0 / scale[u * w + lane]
@@ -272,6 +459,7 @@ def forward_lanes(
             for b in range(n_labels):
                 marginals[(starts[lane] + u) * n_labels + b] = sums[b * w + lane]
         _times_nodes(w, n_labels, graph.first, node, u * n_labels, inverse, new, alpha, 0, z)
+    add_pairs(pairs, pair_counts, counts)
     return True
 
 
@@ -280,7 +468,7 @@ def group_scratch(longest: int, n_labels: int, n_states: int, n_arcs: int, lanes
     """Arrays that `group_pass` works on, for groups of up to so many lanes and tokens."""
     return (
         np.empty(longest * n_labels * lanes), np.empty(longest * n_states * lanes), np.empty(longest * lanes),
-        np.empty(n_arcs * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_labels * lanes),
+        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_labels * lanes),
         np.empty(lanes), np.empty(lanes), np.empty(lanes), np.empty(lanes), np.empty(n_arcs),
     )  # fmt: skip
 
@@ -288,19 +476,21 @@ def group_scratch(longest: int, n_labels: int, n_states: int, n_arcs: int, lanes
 @kernel
 def group_pass(
     starts: Ints, lengths: Ints, weights: Floats, first_node: Ints, n_labels: int, graph: Graph, factor: Floats,
-    shift: float, local: LocalArcs, node: Floats, node_shift: Floats, first_token: int, scratch: tuple[Floats, ...],
+    shift: float, pairs: PairFactors, local: LocalArcs, node: Floats, node_shift: Floats, first_token: int,
+    changes: Changes, scratch: tuple[Floats, ...],
     log_z: Floats, counts: Floats, marginals: Floats, cor_residuals: Floats,
 ) -> bool:  # fmt: skip
     """Log-partitions and weighted posteriors of one group; False where digits were lost, and nothing is to be used.
 
     `node`, `node_shift` are those of the block, whose tokens begin at first_token.
     """
-    lane_node, back, scale, values, alpha, new, sums, whole, inverse, partition, z, own_counts = scratch
+    lane_node, back, scale, extra, alpha, new, sums, whole, inverse, partition, z, own_counts = scratch
     w, longest = len(starts), lengths.max()
     _spread_nodes(n_labels, node, first_node, lengths, longest, lane_node)
     backward_lanes(
-        starts, lengths, longest, n_labels, graph, factor, local, lane_node, back, scale, values, alpha, inverse, z
-    )
+        starts, lengths, longest, n_labels, graph, factor, local, lane_node, pairs, changes, back, scale, extra, alpha,
+        inverse, z,
+    )  # fmt: skip
     for lane in range(w):
         partition[lane] = 0.0
         for b in range(n_labels):
@@ -310,8 +500,8 @@ def group_pass(
             total += math.log(scale[u * w + lane]) + node_shift[starts[lane] - first_token + u]
         log_z[lane] = total
     is_exact = forward_lanes(
-        starts, lengths, weights, longest, n_labels, graph, factor, local, lane_node, back, scale, partition, values,
-        alpha, new, sums, whole, inverse, z, own_counts, marginals, cor_residuals,
+        starts, lengths, weights, longest, n_labels, graph, factor, local, lane_node, pairs, changes, back, scale,
+        partition, alpha, new, sums, whole, inverse, z, own_counts, marginals, cor_residuals,
     )  # fmt: skip
     if is_exact:
         for arc in range(len(counts)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch
+from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch, make_changes, pair_factors
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,
@@ -80,13 +80,14 @@ def pattern_pass(
     which = by_length(sentences.ptr, first, last, out.hard)
     longest, lanes = longest_of(sentences.ptr, first, last), min(LANES, len(which))
     scratch = group_scratch(longest, n_labels, len(graph.size), len(arc_scores.factor), lanes)
-    log_z = np.empty(lanes)
+    pairs = pair_factors(n_labels, graph.long_pairs, arc_scores.factor)
+    changes, log_z = make_changes(len(arc_scores.factor)), np.empty(lanes)
     for begin in range(0, len(which), LANES):
         group = which[begin : begin + LANES]
         starts = sentences.ptr[group]
         if not group_pass(
             starts, sentences.ptr[group + 1] - starts, sentences.weights[group], (starts - t0) * n_labels, n_labels,
-            graph, arc_scores.factor, arc_scores.shift, local, node, shift, t0, scratch, log_z, counts,
+            graph, arc_scores.factor, arc_scores.shift, pairs, local, node, shift, t0, changes, scratch, log_z, counts,
             out.residuals, out.cor_residuals,
         ):  # fmt: skip
             for lane in range(len(group)):

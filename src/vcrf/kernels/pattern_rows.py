@@ -22,13 +22,17 @@ from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_lanes import (
     LANES,
-    _arc_values,
+    Changes,
+    PairFactors,
     _label_sums,
-    _local_posteriors,
-    _mass_of_arcs,
-    _scale_values,
-    _sum_rows,
-    _take_arcs,
+    add_pairs,
+    change_rows,
+    list_changes,
+    make_changes,
+    pair_factors,
+    sum_rows,
+    take_arcs,
+    take_changes,
 )
 from vcrf.kernels.pattern_pass import by_length
 from vcrf.kernels.patterns import _EXACT, ArcScores, Graph, LocalArcs, prepare_nodes, take_truth
@@ -190,11 +194,13 @@ def _set_ends(loss: LossArrays, group: Group, u: int, n_states: int, picks: bool
 @kernel
 def backward_rows(
     loss: LossArrays, group: Group, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, node: Floats,
-    picks: bool, moves: Moves, back: Floats, shares: Floats, scale: Floats, values: Floats, beta: Floats,
+    picks: bool, moves: Moves, back: Floats, shares: Floats, scale: Floats, beta: Floats,
 ) -> None:  # fmt: skip
     """Write back[u, p, lane] and scale[u, s]; `shares`, if not empty, says how much of it picks at u."""
     n, n_states = len(group.start), len(graph.size)
     longest = len(group.lanes) - 1
+    pairs, changes = pair_factors(n_labels, graph.long_pairs, factor), make_changes(len(factor))
+    extra, tokens = np.zeros(n_states * group.lanes[:, n].max()), np.zeros(group.lanes[:, n].max(), np.int64)
     beta[: n_states * group.lanes[longest, n]] = 0.0
     for u in range(longest - 1, -1, -1):
         w, w_next = group.lanes[u, n], group.lanes[u + 1, n]
@@ -208,14 +214,12 @@ def backward_rows(
             _pull(w, w_next, b, b, b + 1, picks, moves, beta, here, picked)
             _pull(w, w_next, b, graph.first[b], graph.first[b + 1], picks, moves, beta, here, picked)
         if u > 0:
-            _arc_values(w, graph.arc_state, factor, here, 0, values)
             for s in range(n):
-                if u < group.length[s] and local.ptr[group.start[s] + u + 1] > local.ptr[group.start[s] + u]:
-                    for lane in range(group.lanes[u, s], group.lanes[u, s + 1]):
-                        _scale_values(
-                            w, lane, group.start[s] + u, local, graph.rank, graph.rank_end, graph.by_rank, values
-                        )
-            _sum_rows(w, n_labels, graph.fail, graph.arc_ptr, graph.up, graph.table, values, beta)
+                for lane in range(group.lanes[u, s], group.lanes[u, s + 1]):
+                    tokens[lane] = group.start[s] + u
+                    if u < group.length[s]:
+                        change_rows(w, lane, tokens[lane], n_labels, local, graph, factor, here, 0, changes, extra)
+            sum_rows(w, tokens, n_labels, graph, factor, pairs, local, here, 0, extra, beta)
 
 
 @kernel
@@ -233,14 +237,54 @@ def partition_of(loss: LossArrays, group: Group, s: int, n_labels: int, picks: b
 
 
 @kernel
-def _mass_in_full(lanes: int, n_labels: int, table: UInts32, alpha: Floats, taken: Floats) -> None:
-    """What `_mass_of_arcs` finds, as sums of positive numbers."""
-    taken[:] = 0.0
-    for p in range(len(table)):
-        for b in range(n_labels):
-            to, source = np.int64(table[p, b]) * lanes, p * lanes
-            for lane in range(lanes):
-                taken[to + lane] += alpha[source + lane]
+def _take_in_full(
+    group: Group, u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, alpha: Floats, here: Floats,
+    changes: Changes, new: Floats, counts: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """What `take_arcs` and `take_changes` find, as sums of positive numbers."""
+    n = len(group.start)
+    w = group.lanes[u, n]
+    new[: len(graph.size) * w] = 0.0
+    for s in range(n):
+        t = group.start[s] + u
+        if u >= group.length[s]:
+            continue
+        for lane in range(group.lanes[u, s], group.lanes[u, s + 1]):
+            changes.value[:] = 0.0
+            for p in range(len(graph.size)):
+                for b in range(n_labels):
+                    changes.value[graph.table[p, b]] += alpha[p * w + lane]
+            n_listed = list_changes(t, local, graph, changes)
+            for arc in range(len(factor)):
+                state, z = np.int64(graph.arc_state[arc]), factor[arc]
+                mass = changes.value[arc] * (z if changes.times[arc] == 0.0 else z * changes.times[arc])
+                new[state * w + lane] += mass
+                changes.value[arc] = mass * here[state * w + lane]
+                counts[arc] += changes.value[arc]
+            for j in range(local.ptr[t], local.ptr[t + 1]):
+                for r in range(graph.rank[local.arc[j]], graph.rank_end[local.arc[j]]):
+                    out[j] += changes.value[graph.by_rank[r]]
+            for x in range(n_listed):
+                changes.times[changes.listed[x]] = 0.0
+    changes.value[:] = 0.0
+
+
+@kernel
+def _take_by_differences(
+    group: Group, u: int, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, local: LocalArcs,
+    alpha: Floats, here: Floats, changes: Changes, new: Floats, pair_counts: Floats, counts: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Mass and posteriors of what enters token u, in all lanes."""
+    n = len(group.start)
+    w = group.lanes[u, n]
+    take_arcs(w, n_labels, graph, factor, pairs, alpha, here, 0, new, pair_counts, counts)
+    for s in range(n):
+        if u < group.length[s]:
+            for lane in range(group.lanes[u, s], group.lanes[u, s + 1]):
+                take_changes(
+                    w, lane, group.start[s] + u, n_labels, local, graph, factor, alpha, here, 0, changes, new, counts,
+                    out,
+                )  # fmt: skip
 
 
 @kernel
@@ -288,8 +332,7 @@ def _end_means(
 def forward_rows(
     loss: LossArrays, group: Group, weights: Floats, partition: Floats, n_labels: int, graph: Graph, factor: Floats,
     local: LocalArcs, node: Floats, picks: bool, is_mild: bool, moves: Moves, back: Floats, scale: Floats,
-    taken: Floats, alpha: Floats, new: Floats, sums: Floats, whole: Floats, counts: Floats, means: Floats,
-    out: PassOutput,
+    alpha: Floats, new: Floats, sums: Floats, whole: Floats, counts: Floats, means: Floats, out: PassOutput,
 ) -> bool:  # fmt: skip
     """Posteriors times weights, after `backward_rows`; returns whether they sum to the weights, if by differences.
 
@@ -297,32 +340,31 @@ def forward_rows(
     """
     n, n_states = len(group.start), len(graph.size)
     counts[:] = 0.0
+    pairs, changes = pair_factors(n_labels, graph.long_pairs, factor), make_changes(len(factor))
+    pair_counts = np.zeros((n_labels, n_labels))
     for s in range(n):
         out.cor_residuals[local.ptr[group.start[s]] : local.ptr[group.start[s] + group.length[s]]] = 0.0
         means[group.number[s]] = 0.0 if picks else math.log(loss.init[group.number[s]])
     for u in range(len(group.lanes) - 1):
         w, w_next = group.lanes[u, n], group.lanes[u + 1, n]
         here = back[group.place[u] * n_states : group.place[u + 1] * n_states]
-        new[: n_states * w] = 0.0
         if u == 0:
+            new[: n_states * w] = 0.0
             for s in range(n):
                 x, init = weights[s] / partition[s] if partition[s] > 0.0 else 0.0, loss.init[group.number[s]]
                 for b in range(n_labels):
                     new[b * w + group.lanes[0, s]] = x if picks else x * init
                     if picks:
                         new[b * w + group.lanes[0, s] + 1] = x * init
+        elif is_mild:
+            _take_by_differences(
+                group, u, n_labels, graph, factor, pairs, local, alpha, here, changes, new, pair_counts, counts,
+                out.cor_residuals,
+            )  # fmt: skip
         else:
-            if is_mild:
-                _mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, alpha, taken)
-            else:
-                _mass_in_full(w, n_labels, graph.table, alpha, taken)
-            for s in range(n):
-                if u < group.length[s] and local.ptr[group.start[s] + u + 1] > local.ptr[group.start[s] + u]:
-                    for lane in range(group.lanes[u, s], group.lanes[u, s + 1]):
-                        _local_posteriors(
-                            w, lane, group.start[s] + u, local, graph, factor, taken, here, 0, out.cor_residuals
-                        )
-            _take_arcs(w, graph.arc_state, factor, taken, here, 0, new, counts)
+            _take_in_full(
+                group, u, n_labels, graph, factor, local, alpha, here, changes, new, counts, out.cor_residuals
+            )
         _label_sums(w, n_labels, graph.first, new, here, 0, sums, whole)
         if not _write_labels(loss, group, u, n_labels, weights, sums, means, out.residuals) and is_mild:
             return False
@@ -334,6 +376,7 @@ def forward_rows(
             _push(w, w_next, b, graph.first[b], graph.first[b + 1], picks, moves, new, alpha)
         if not picks:
             _end_means(loss, group, u, n_states, weights, alpha, means)
+    add_pairs(pairs, pair_counts, counts)
     return True
 
 
@@ -383,9 +426,8 @@ def rows_pass(
         begin, n = stop, stop - begin
         w, longest = group.lanes[:, n].max(), len(group.lanes) - 1
         moves, scale, weights = make_moves(n_labels, w), np.empty(longest * n), sentences.weights[group.number]
-        back, values = np.empty(group.place[longest] * n_states), np.empty(n_arcs * w)
-        alpha, partition = np.empty(n_states * w), np.empty(n)
-        backward_rows(loss, group, n_labels, graph, factor, local, node, picks, moves, back, none, scale, values, alpha)
+        back, alpha, partition = np.empty(group.place[longest] * n_states), np.empty(n_states * w), np.empty(n)
+        backward_rows(loss, group, n_labels, graph, factor, local, node, picks, moves, back, none, scale, alpha)
         for s in range(n):
             partition[s] = partition_of(loss, group, s, n_labels, picks, back)
             log_z = math.log(partition[s]) if partition[s] > 0.0 else -np.inf
@@ -397,7 +439,7 @@ def rows_pass(
             is_mild = True
             while not forward_rows(
                 loss, group, weights, partition, n_labels, graph, factor, local, node, picks, is_mild, moves, back,
-                scale, values, alpha, new, sums, whole, own_counts, means, out,
+                scale, alpha, new, sums, whole, own_counts, means, out,
             ):  # fmt: skip
                 is_mild = False
             for arc in range(n_arcs):

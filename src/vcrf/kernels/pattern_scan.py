@@ -333,7 +333,7 @@ def _loss_rows(
     shares = np.empty(len(back) if picks else 0)
     backward_rows(
         loss, group, n_labels, graph, factor, local, node, picks, make_moves(n_labels, w), back, shares,
-        np.empty(longest), np.empty(len(factor) * w), np.empty(n_states * w),
+        np.empty(longest), np.empty(n_states * w),
     )  # fmt: skip
     start = group.start[0]
     return Rows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), back

@@ -50,6 +50,7 @@ class Graph(NamedTuple):
     rank: Ints
     rank_end: Ints
     by_rank: UInts32
+    arc_source: UInts32
 
 
 class ArcScores(NamedTuple):
@@ -281,7 +282,7 @@ def backward_sentence(
     `node` holds exp(score - shift of the token) from node_first on; `factor` is scratch equal to `original`.
     """
     (
-        first, size, _, _, fail, up, arc_ptr, _, arc_state, _, long_pairs, table, rank, rank_end, by_rank,
+        first, size, _, _, fail, up, arc_ptr, _, arc_state, _, long_pairs, table, rank, rank_end, by_rank, _,
     ) = graph  # fmt: skip
     ptr, arcs, _, local_factor = local
     n_states = len(size)
@@ -337,7 +338,8 @@ def forward_sentence(
     By differences (`is_mild`), it stops where digits have been lost.
     """
     (
-        first, size, _, end, fail, up, arc_ptr, arc_label, arc_state, pair_ptr, long_pairs, _, rank, rank_end, by_rank,
+        first, size, _, end, fail, up, arc_ptr, arc_label, arc_state, pair_ptr, long_pairs, _, rank, rank_end,
+        by_rank, _,
     ) = graph  # fmt: skip
     ptr, arcs, _, local_factor = local
     n_states = len(size)

@@ -129,12 +129,7 @@ def find_arcs(automaton: PatternAutomaton, sizes: UInts32, codes: UInts32) -> In
     """Arcs of patterns of the automaton."""
     n_labels = automaton.n_labels
     offsets = _offsets(n_labels, automaton.order)
-    origin = np.concatenate(
-        [
-            np.repeat(np.arange(n_labels), n_labels),
-            np.repeat(np.arange(automaton.n_states), np.diff(automaton.arc_ptr)),
-        ]
-    )
+    origin = _sources(automaton)
     number = offsets[automaton.size[origin] + 1] + automaton.code[origin] * n_labels + automaton.arc_label
     order = np.argsort(number)
     wanted = offsets[sizes.astype(np.int64)] + codes.astype(np.int64)
@@ -150,8 +145,14 @@ def make_graph(automaton: PatternAutomaton) -> Graph:
     return Graph(
         first=a.first, end=a.end, fail=a.fail, up=np.maximum(a.up, 0).astype(np.uint32), arc_ptr=a.arc_ptr,
         pair_ptr=a.pair_ptr, long_pairs=a.long_pairs.astype(np.uint32), table=a.table, rank=a.rank, rank_end=a.rank_end,
-        **small,
+        arc_source=_sources(a).astype(np.uint32), **small,
     )  # fmt: skip
+
+
+def _sources(automaton: PatternAutomaton) -> Ints:
+    """The context that each arc belongs to."""
+    pairs = np.repeat(np.arange(automaton.n_labels), automaton.n_labels)
+    return np.concatenate([pairs, np.repeat(np.arange(automaton.n_states), np.diff(automaton.arc_ptr))])
 
 
 def _offsets(n_labels: int, order: int) -> Ints:
