@@ -13,8 +13,8 @@ from small_problems import active_sets, cases, strengths
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError
-from vcrf.families import Family, Template, intern_sentences, transition_families
-from vcrf.kernels import pattern_pass
+from vcrf.families import Family, Template, intern_sentences, paper_families, transition_families
+from vcrf.kernels import pattern_levels, pattern_pass
 from vcrf.kernels import patterns as kernels
 from vcrf.kernels.blocks import PassOutput
 from vcrf.losses import AlignedNgramLoss, HammingLoss
@@ -229,7 +229,7 @@ def test_labels_left_open(data, limit):
         check_scan(case, features, w, expected, limit, gradients)
 
 
-def random_problem(n_sentences=30, n_labels=3, tags=4, seed=0):
+def random_problem(n_sentences=30, n_labels=3, tags=4, seed=0, families=None):
     """Words and labels with some order in them."""
     rng = np.random.default_rng(seed)
     X = [[str(rng.integers(6)) for _ in range(rng.integers(1, 9))] for _ in range(n_sentences)]
@@ -239,7 +239,7 @@ def random_problem(n_sentences=30, n_labels=3, tags=4, seed=0):
             state = (2 * state + int(word)) % n_labels if rng.random() < 0.7 else int(rng.integers(n_labels))
             y.append(state)
     text = intern_sentences(X)
-    return build_problem(text, np.array(y, np.uint32), n_labels, transition_families(tags))
+    return build_problem(text, np.array(y, np.uint32), n_labels, families or transition_families(tags))
 
 
 @few
@@ -272,8 +272,6 @@ def test_pairs_of_columns_are_summed_in_parts(monkeypatch):
     """A scan with room for few pairs at a time finds the same."""
     text = intern_sentences([["a", "b", "a", "c"], ["c", "a", "b", "b"]])
     y = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.uint32)
-    from vcrf.families import paper_families
-
     problem = build_problem(text, y, 2, paper_families(1, 3, 0))
     limits = {k: np.full(len(problem.columns), 0.05) for k in (1, 2, 3)}
     scans = []
@@ -384,6 +382,42 @@ def test_sentences_side_by_side_and_one_by_one():
     np.testing.assert_allclose(surrogate._values, out.values, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(surrogate._residuals.ravel(), out.residuals, rtol=1e-9, atol=1e-13)
     np.testing.assert_allclose(surrogate._arc_counts, counts, rtol=1e-9, atol=1e-13)
+
+
+def _leave_all(*args):
+    """In the place of `level_lanes`: all sentences are left to the log domain, where they are one by one."""
+    (sentences, first, last), output = args[:3], args[-2]
+    output.hard[first:last] = np.diff(sentences.ptr)[first:last] > 0
+
+
+@pytest.mark.parametrize("way", ["one by one", "in full"])
+def test_scan_of_sentences_side_by_side(way, monkeypatch):
+    """Patterns with words too, contexts longer than what is summed, groups of different lengths, one not full."""
+    rng = np.random.default_rng(3)
+    problem = random_problem(n_sentences=40, families=paper_families(1, 4, 0))
+    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), rng.random(40), is_forced=True)
+    surrogate.weights = surrogate.weights * rng.uniform(0.5, 2.0, 40)
+    limits = {k: np.full(len(problem.columns), 0.002) for k in range(1, 5)}
+    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    active, w = surrogate.compile(np.sort(rng.choice(scan.features, 80, replace=False))), rng.normal(size=80)
+    _, scan = surrogate.scan(active, w, limits)
+    variances = surrogate._known_variances
+    lengths = problem.split_features(scan.features)[1]
+    assert min(np.bincount(lengths.astype(np.int64))[1:]) > 20
+    assert active.plan.automaton.size.max() == 3
+    if way == "one by one":
+        monkeypatch.setattr(pattern_levels, "level_lanes", _leave_all)
+    else:
+        # No sum of differences passes for exact; the loops run in Python to see it.
+        monkeypatch.setattr(pattern_levels, "_EXACT", -1.0)
+        monkeypatch.setattr(pattern_levels, "_mass_of_arcs", lambda *args: args[-1].fill(np.nan))
+        for name in ("_forward_token", "_level_group", "level_lanes"):
+            monkeypatch.setattr(pattern_levels, name, getattr(pattern_levels, name).py_func)
+    _, other = surrogate.scan(active, w, limits)
+    np.testing.assert_array_equal(scan.features, other.features)
+    np.testing.assert_allclose(scan.gradients, other.gradients, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(variances[0], surrogate._known_variances[0])
+    np.testing.assert_allclose(variances[1], surrogate._known_variances[1], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("tags", [3, 4])

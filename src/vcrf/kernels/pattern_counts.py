@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
+from vcrf.kernels.chain import Sentences
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -17,6 +18,8 @@ class Trie(NamedTuple):
     ----------
     parent : the pattern without its oldest label
     oldest : the oldest label
+    before, newest : the pattern without its newest label, and that label; of the empty pattern 0
+    state : the automaton's state after the pattern, if nothing is known of the labels before it
     is_context : whether the automaton has it as a context
     right_ptr, right_label, right_node : CSR, patterns with one label more at the end that are kept
     node_of : (n_states,) the pattern of each context, -1 if it is not kept
@@ -25,6 +28,9 @@ class Trie(NamedTuple):
     node_ptr: Ints
     parent: Ints
     oldest: Ints
+    before: Ints
+    newest: UInts32
+    state: Ints
     is_context: Bools
     right_ptr: Ints
     right_label: UInts32
@@ -111,6 +117,20 @@ def count_runs(
                 if pairs.pair_node[pair] == node - first:
                     pair_sums[pair * n_labels + before] += abs(value)
                     pair_gradient[pair * n_labels + before] += sign * value
+
+
+@kernel
+def count_truth(
+    sentences: Sentences, first: int, last: int, n_labels: int, k: int, is_open: Bools, trie: Trie, pairs: ColumnPairs,
+    sums: LevelSums,
+) -> None:  # fmt: skip
+    """Add the true labels of sentences first .. last-1, open ones left out, to what is observed."""
+    for i in range(first, last):
+        if not is_open[i]:
+            count_runs(
+                k, sentences.ptr[i], sentences.ptr[i + 1], n_labels, sentences.y, sentences.ptr[i],
+                sentences.weights[i], trie, pairs, sums.observed, sums.pair_observed, sums.pair_gradient, -1.0,
+            )  # fmt: skip
 
 
 @kernel

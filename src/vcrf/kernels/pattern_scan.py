@@ -7,7 +7,8 @@ of a pattern (z, b) that is longer than the automaton's contexts is
     P(z, b at t) = P(z at t-1) P(b | state after z)
 
 because a run of labels that is no context has one state. Such runs are handed from token to token in lists; of those
-with a posterior below `least` the continuations are left out, which the caller allows for.
+with a posterior below `least` the continuations are left out, which the caller allows for. This is done here for
+sentences with a loss and those in the log domain, one by one; for all others see `kernels.pattern_levels`.
 
 With a loss automaton the posterior is Markov in (context, row of the automaton), and a run has a posterior for each
 row. Index (p, row) stands for context p where there is a loss: p * rows + row, with one row if there is none.
@@ -21,15 +22,13 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.chain import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs, count_runs
+from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
 from vcrf.kernels.pattern_rows import backward_rows, make_group, make_moves
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,
     LocalArcs,
     apply_local,
-    backward_sentence,
-    longest_of,
     prepare_nodes,
     undo_local,
 )
@@ -213,7 +212,14 @@ def level_token(
 
     `by_size` are the contexts with a kept pattern, by size. Returns the number of `touched` places.
     """
-    node_ptr, parent, oldest, is_context, right_ptr, right_label, right_node, node_of = trie
+    node_ptr, parent, oldest, is_context, node_of = (
+        trie.node_ptr,
+        trie.parent,
+        trie.oldest,
+        trie.is_context,
+        trie.node_of,
+    )
+    right_ptr, right_label, right_node = trie.right_ptr, trie.right_label, trie.right_node
     first, w, n_states = node_ptr[k - 1], rows.lanes[u], len(table)
     n_touched = 0
     if u >= k - 1:
@@ -272,7 +278,7 @@ def level_sentence(
 ) -> None:  # fmt: skip
     """Add the posteriors of patterns of length k of one sentence to the sums.
 
-    `back` is that of `backward_sentence` or `backward_rows`, or `given`, if not empty, has the conditionals of all
+    `back` is that of `backward_rows`, or `given`, if not empty, has the conditionals of all
     (context, row) of all tokens, flat.
     """
     n_states, most = len(fail), rows.lanes.max()
@@ -342,51 +348,24 @@ def _loss_rows(
 @kernel
 def level_block(
     sentences: Sentences, loss: LossArrays, picks: bool, first: int, last: int, n_labels: int, k: int, rows: UInts32,
-    scores: Floats, graph: Graph, fail: Ints, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool,
-    is_open: Bools, trie: Trie, by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput,
-    sums: LevelSums,
+    scores: Floats, graph: Graph, fail: Ints, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, trie: Trie,
+    by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
 ) -> None:  # fmt: skip
-    """Add the patterns of length k of sentences first .. last-1, hard ones left out, to the sums.
-
-    Clamped, the posteriors over the allowed labels of open sentences are added to what is observed; else all
-    posteriors to what is expected, and the true labels of the other sentences to what is observed. `loss` is empty
-    where there is none but the costs of labels.
-    """
-    t0 = sentences.ptr[first]
-    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, clamp, out)
-    n_states, longest = len(graph.size), longest_of(sentences.ptr, first, last)
-    original = arc_scores.factor
-    space, scale, factor = np.empty(longest * n_states), np.empty(longest), original.copy()
-    values, beta = np.empty(len(factor)), np.empty(n_states)
-    most = loss.width.max() + 2 if len(loss.width) > 0 else 1
-    if len(loss.width) > 0:
-        most = max(most, (loss.final_ptr[1:] - loss.final_ptr[:-1]).max() + 2)
+    """Add the expected patterns of length k of sentences first .. last-1 with a loss, hard ones left out."""
+    t0, original = sentences.ptr[first], arc_scores.factor
+    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, False, out)
+    factor = original.copy()
+    most = max(loss.width.max(), (loss.final_ptr[1:] - loss.final_ptr[:-1]).max()) + 2
     here, touched, old, new = level_scratch(k, n_labels, trie, len(pairs.pair_node) > 0, most)
     for i in range(first, last):
-        start, stop, weight = sentences.ptr[i], sentences.ptr[i + 1], sentences.weights[i]
-        if stop - start < k or (clamp and not is_open[i]):
+        start, weight = sentences.ptr[i], sentences.weights[i]
+        if sentences.ptr[i + 1] - start < k or out.hard[i] == 1 or weight == 0.0:
             continue
-        if not clamp and not is_open[i]:
-            count_runs(
-                k, start, stop, n_labels, sentences.y, start, weight, trie, pairs, sums.observed, sums.pair_observed,
-                sums.pair_gradient, -1.0,
-            )  # fmt: skip
-        if out.hard[i] == 1 or weight == 0.0:
-            continue
-        if len(loss.width) > 0:
-            own, back = _loss_rows(i, sentences, loss, t0, n_labels, graph, original, local, node, picks)
-            init = loss.init[i]
-        else:
-            own, back, init = _plain_rows(stop - start), space, 1.0
-            backward_sentence(
-                start, stop, n_labels, graph, original, factor, local, node, (start - t0) * n_labels, back, scale,
-                values, beta,
-            )  # fmt: skip
+        own, back = _loss_rows(i, sentences, loss, t0, n_labels, graph, original, local, node, picks)
         level_sentence(
-            k, start, n_labels, graph, fail, original, factor, local, own, init, trie, by_size, size_ptr, back,
-            np.zeros(0), weight, least, pairs, sums.observed if clamp else sums.expected,
-            sums.squares[:0] if clamp else sums.squares, sums.pair_observed if clamp else sums.pair_expected,
-            sums.pair_gradient, -1.0 if clamp else 1.0, here, touched, old, new,
+            k, start, n_labels, graph, fail, original, factor, local, own, loss.init[i], trie, by_size, size_ptr, back,
+            np.zeros(0), weight, least, pairs, sums.expected, sums.squares, sums.pair_expected, sums.pair_gradient, 1.0,
+            here, touched, old, new,
         )  # fmt: skip
 
 

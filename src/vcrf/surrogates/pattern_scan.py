@@ -21,6 +21,7 @@ from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
+    from vcrf.kernels.pattern_levels import Level
     from vcrf.surrogates.max_margin import Mixture
     from vcrf.surrogates.patterns import PatternSurrogate
 
@@ -166,7 +167,7 @@ class LevelScan:
         n_labels, automaton = self.n_labels, self.plan.automaton
         node_ptr = np.cumsum([0, *map(len, codes), 0], dtype=np.int64)
         parent, oldest = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
-        before, label, node = [], [], []
+        before, label, node, state = [], [], [], [np.zeros(1, np.int64)]
         is_context, node_of = np.zeros(node_ptr[-1], bool), np.full(automaton.n_states, -1, np.int64)
         for j in range(1, len(codes)):
             width = n_labels ** (j - 1)
@@ -181,12 +182,15 @@ class LevelScan:
             found = codes[j][at] == automaton.code[states] if len(codes[j]) else np.zeros(len(states), bool)
             node_of[states[found]] = node_ptr[j] + at[found]
             is_context[node_ptr[j] + at[found]] = True
-        befores = np.concatenate(before)
+            arcs = automaton.table[state[-1][before[-1] - node_ptr[j - 1]], label[-1]]
+            state.append(automaton.arc_state[arcs] if j > 1 else label[-1])
+        befores, labels, zero = np.concatenate(before), np.concatenate(label).astype(np.uint32), np.zeros(1, np.int64)
         order = np.argsort(befores, kind="stable")
         return Trie(
-            node_ptr, np.concatenate(parent), np.concatenate(oldest), is_context,
-            np.searchsorted(befores[order], np.arange(node_ptr[-1] + 1)),
-            np.concatenate(label)[order].astype(np.uint32), np.concatenate(node)[order], node_of,
+            node_ptr, np.concatenate(parent), np.concatenate(oldest), np.concatenate([zero, befores]),
+            np.concatenate([zero.astype(np.uint32), labels]), np.concatenate(state), is_context,
+            np.searchsorted(befores[order], np.arange(node_ptr[-1] + 1)), labels[order], np.concatenate(node)[order],
+            node_of,
         )  # fmt: skip
 
     def _level(self, k: int, trie: Trie, codes: Ints, pairs: _Pairs) -> tuple[LevelSums, _Pairs]:
@@ -201,7 +205,7 @@ class LevelScan:
         return sums, _Pairs.joined(grown)
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
-        from vcrf.kernels import pattern_scan
+        from vcrf.kernels import pattern_counts, pattern_levels, pattern_scan
         from vcrf.kernels.chain import PassOutput
         from vcrf.kernels.pattern_counts import LevelSums
 
@@ -211,18 +215,29 @@ class LevelScan:
         by_size = contexts[np.argsort(plan.automaton.size[contexts], kind="stable")]
         size_ptr = np.searchsorted(plan.automaton.size[by_size], np.arange(self.order + 2))
         column_pairs, sentences = self._column_pairs(pairs), s._sentences()
-        loss, picks = s._loss_rows()
+        level, (loss, picks) = self._level_of(k, trie), s._loss_rows()
         n_slots = int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         n_pairs = len(pairs.column) * self.n_labels
         all_sums = {a: self._empty_sums(n_slots, n_pairs) for a in bounds[:-1]}
         n_sentences = problem.text.n_sentences
 
         def block(clamp: bool, output: PassOutput, first: int, last: int) -> None:
-            pattern_scan.level_block(
-                sentences, loss, picks, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
-                plan.automaton.fail, s._arcs, s._corrections, s._local, clamp, self.is_open, trie, by_size, size_ptr,
-                self.least, column_pairs, output, all_sums[first],
-            )  # fmt: skip
+            sums = all_sums[first]
+            if not clamp:
+                pattern_counts.count_truth(
+                    sentences, first, last, self.n_labels, k, self.is_open, trie, column_pairs, sums
+                )
+            if len(loss.width):
+                pattern_scan.level_block(
+                    sentences, loss, picks, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
+                    plan.automaton.fail, s._arcs, s._corrections, s._local, trie, by_size, size_ptr, self.least,
+                    column_pairs, output, sums,
+                )  # fmt: skip
+            else:
+                pattern_levels.level_lanes(
+                    sentences, first, last, self.n_labels, level, self.active.rows, s._scores, plan.graph, s._arcs,
+                    s._corrections, s._local, clamp, self.is_open, trie, column_pairs, output, sums,
+                )  # fmt: skip
 
         for clamp in (False, True) if problem.is_partial else (False,):
             output = PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
@@ -231,6 +246,16 @@ class LevelScan:
                 if not clamp or self.is_open[i]:
                     self._add_hard(k, int(i), clamp, trie, by_size, size_ptr, column_pairs, all_sums[bounds[0]])
         return LevelSums(*(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True)))
+
+    def _level_of(self, k: int, trie: Trie) -> Level:
+        """The patterns of length k to sum, in the order of `pattern_levels`."""
+        from vcrf.kernels.pattern_levels import Level
+
+        parent = trie.parent[trie.node_ptr[k - 1] : trie.node_ptr[k]]
+        place = np.append(0, np.cumsum(trie.right_ptr[parent + 1] - trie.right_ptr[parent]))
+        left = np.argsort(parent, kind="stable")
+        left_ptr = np.searchsorted(parent[left], np.arange(trie.node_ptr[k - 2], trie.node_ptr[k - 1] + 1))
+        return Level(k, place, left_ptr, left)
 
     def _empty_sums(self, n_slots: int, n_pairs: int) -> LevelSums:
         from vcrf.kernels.pattern_counts import LevelSums

@@ -1,0 +1,385 @@
+"""Counts of all kept tag patterns of one length, for sentences side by side: `kernels.pattern_scan` without a loss.
+
+Posteriors are those of `kernels.pattern_lanes`, element x of lane l of w at x * w + l. With alpha scaled so that
+alpha * beta is the posterior, and values[arc] = factor[arc] back[target], a pattern z that is no context, and therefore
+has one state s, has
+
+    P(z, b at t) = alpha[t-1, z] values[t, (s, b)],    alpha[t, (z, b)] = P(z, b at t) / beta[t, state after (z, b)]
+
+and one that is a context the sum of the same over all states that end in z. Pairs of labels have the posteriors of
+their arcs, summed along back-off. So a length costs one product a pattern and lane, whose sums over lanes are in
+registers. Nothing is left out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
+from vcrf.kernels.pattern_lanes import (
+    LANES,
+    _arc_values,
+    _label_sums,
+    _mass_of_arcs,
+    _scale_values,
+    _spread_nodes,
+    _times_nodes,
+    backward_lanes,
+)
+from vcrf.kernels.pattern_pass import by_length
+from vcrf.kernels.pattern_rows import _mass_in_full
+from vcrf.kernels.patterns import _EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+
+class Level(NamedTuple):
+    """Patterns of length k to sum: (z, b), z a kept pattern of length k - 1 and b a label that may follow its end.
+
+    Attributes
+    ----------
+    place : those of the i-th z are place[i] .. place[i+1]-1, in the order of `Trie.right_label` of z's end
+    left_ptr, left : CSR over kept patterns of length k - 2, the numbers i of those that are it with a label before
+    """
+
+    k: int
+    place: Ints
+    left_ptr: Ints
+    left: Ints
+
+
+class Messages(NamedTuple):
+    """What `_forward_token` works on: alpha of states before the token, sums of arcs, and alpha of runs of labels.
+
+    exact, alpha, new : (n_states, lanes); posterior, values : (n_arcs, lanes); runs : (n_nodes, lanes)
+    """
+
+    exact: Floats
+    alpha: Floats
+    new: Floats
+    posterior: Floats
+    values: Floats
+    runs: Floats
+
+
+class Lanes(NamedTuple):
+    """Sentences side by side: first token, length and weight of each, node factors, `back` and scales."""
+
+    starts: Ints
+    lengths: Ints
+    weights: Floats
+    node: Floats
+    back: Floats
+    scale: Floats
+
+
+@fast_kernel
+def _take_posteriors(
+    lanes: int, arc_state: UInts32, factor: Floats, taken: Floats, back: Floats, at: int, new: Floats
+) -> None:
+    """new[target] += taken * factor; the posterior of taking each arc in the place of the mass `taken`."""
+    w, here = np.uint64(lanes), np.uint64(at)
+    for arc in range(np.uint64(len(factor))):
+        z, x, to = factor[arc], arc * w, np.uint64(arc_state[arc]) * w
+        source = here * w + to
+        for lane in range(w):
+            mass = max(taken[x + lane], 0.0) * z
+            new[to + lane] += mass
+            taken[x + lane] = mass * back[source + lane]
+
+
+@fast_kernel
+def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) -> None:
+    """Posteriors of patterns from those of arcs taken: see `patterns.sum_counts`."""
+    w, arc = np.uint64(lanes), np.uint64(len(up))
+    while arc > np.uint64(n_labels * n_labels):
+        arc -= np.uint64(1)
+        source, to = arc * w, np.uint64(up[arc]) * w
+        for lane in range(w):
+            posterior[to + lane] += posterior[source + lane]
+
+
+@kernel
+def _forward_token(
+    u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, group: Lanes, sums: Floats, whole: Floats,
+    m: Messages,
+) -> None:  # fmt: skip
+    """From alpha before token u: posteriors of arcs, summed along back-off, `values`, and what enters the states.
+
+    By differences; in full where these do not sum to the weights.
+    """
+    w, n_states = len(group.starts), len(graph.size)
+    at = u * n_states
+    for x in range(n_states * w):
+        m.exact[x] = m.alpha[x]
+    _arc_values(w, graph.arc_state, factor, group.back, at, m.values)
+    is_mild = True
+    while True:
+        if is_mild:
+            _mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, m.alpha, m.posterior)
+        else:
+            _mass_in_full(w, n_labels, graph.table, m.exact, m.posterior[: len(factor) * w])
+        for lane in range(w):
+            t = group.starts[lane] + u
+            if u < group.lengths[lane] and local.ptr[t + 1] > local.ptr[t]:
+                _scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.posterior)
+                if is_mild:
+                    _scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.values)
+        m.new[: n_states * w] = 0.0
+        _take_posteriors(w, graph.arc_state, factor, m.posterior, group.back, at, m.new)
+        _label_sums(w, n_labels, graph.first, m.new, group.back, at, sums, whole)
+        is_exact = True
+        for lane in range(w):
+            weight = group.weights[lane]
+            is_exact = is_exact and (u >= group.lengths[lane] or abs(whole[lane] - weight) <= _EXACT * weight)
+        if is_exact or not is_mild:
+            break
+        is_mild = False
+    _add_overwritten(w, n_labels, graph.up, m.posterior)
+
+
+@fast_kernel
+def _add_products(
+    lanes: int, state: int, a: int, begin: int, stop: int, right_label: UInts32, table: UInts32, alpha: Floats,
+    values: Floats, inverse: Floats, sums: Floats, squares: Floats, place: int,
+) -> None:  # fmt: skip
+    """Add the posteriors of (z, b), b the labels begin .. stop-1, and their squares over the weights; z in one state.
+
+    alpha[a * lanes ...] is that of z.
+    """
+    w, source = np.uint64(lanes), np.uint64(a) * np.uint64(lanes)
+    for i in range(stop - begin):
+        x = np.uint64(table[state, right_label[begin + i]]) * w
+        total, square = 0.0, 0.0
+        for lane in range(w):
+            z = alpha[source + lane] * values[x + lane]
+            total += z
+            square += z * z * inverse[lane]
+        sums[place + i] += total
+        squares[place + i] += square
+
+
+@fast_kernel
+def _write_products(
+    lanes: int, state: int, n_states: int, a: int, begin: int, stop: int, right_label: UInts32, table: UInts32,
+    alpha: Floats, values: Floats, row: Floats, at: int,
+) -> None:  # fmt: skip
+    """row[at + i] = posterior of (z, b) by lane, b the labels begin .. stop-1; z is in one of n_states from `state` on.
+
+    The alpha of the first of these states is at alpha[a * lanes].
+    """
+    w = np.uint64(lanes)
+    for i in range(stop - begin):
+        to, label = np.uint64(at + i) * w, right_label[begin + i]
+        for lane in range(w):
+            row[to + lane] = 0.0
+        for q in range(n_states):
+            x, source = np.uint64(table[state + q, label]) * w, np.uint64(a + q) * w
+            for lane in range(w):
+                row[to + lane] += alpha[source + lane] * values[x + lane]
+
+
+@fast_kernel
+def _add_rows(
+    lanes: int, n: int, row: Floats, at: int, inverse: Floats, sums: Floats, squares: Floats, place: int
+) -> None:
+    """Add n posteriors, from row[at * lanes] on, and their squares over the weights."""
+    w = np.uint64(lanes)
+    for i in range(n):
+        x = np.uint64(at + i) * w
+        total, square = 0.0, 0.0
+        for lane in range(w):
+            z = row[x + lane]
+            total += z
+            square += z * z * inverse[lane]
+        sums[place + i] += total
+        squares[place + i] += square
+
+
+@kernel
+def _add_level(
+    level: Level, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, inverse: Floats, keeps: bool,
+    row: Floats, sums: Floats, squares: Floats,
+) -> None:  # fmt: skip
+    """Add the patterns that end at a token, of all lanes; `row` `keeps` them by place and lane (not pairs)."""
+    k, place, right_ptr = level.k, level.place, trie.right_ptr
+    if k == 2:
+        _add_rows(w, n_labels * n_labels, m.posterior, 0, inverse, sums, squares, 0)
+        return
+    for i in range(len(place) - 1):
+        z = trie.node_ptr[k - 1] + i
+        begin, stop = right_ptr[trie.parent[z]], right_ptr[trie.parent[z] + 1]
+        is_context, state = trie.is_context[z], trie.state[z]
+        n_states, a = (graph.end[state] - state, state) if is_context else (1, z)
+        alpha = m.exact if is_context else m.runs
+        if n_states == 1 and not keeps:
+            _add_products(
+                w, state, a, begin, stop, trie.right_label, graph.table, alpha, m.values, inverse, sums, squares,
+                place[i],
+            )  # fmt: skip
+        else:
+            at = place[i] if keeps else 0
+            _write_products(w, state, n_states, a, begin, stop, trie.right_label, graph.table, alpha, m.values, row, at)
+            _add_rows(w, stop - begin, row, at, inverse, sums, squares, place[i])
+
+
+@kernel
+def _move_runs(
+    k: int, u: int, n_labels: int, graph: Graph, trie: Trie, m: Messages, group: Lanes, inverse_scale: Floats,
+    row: Floats,
+) -> None:  # fmt: skip
+    """Write alpha of the kept patterns of lengths 2 .. k-1 that end at token u and are no contexts."""
+    w, right_ptr = len(group.starts), trie.right_ptr
+    # Longer ones first: they read those that are one label shorter, of the token before.
+    for j in range(k - 1, 1, -1):
+        for z in range(trie.node_ptr[j], trie.node_ptr[j + 1]):
+            parent, before, newest = trie.parent[z], trie.before[z], np.int64(trie.newest[z])
+            if trie.is_context[z] or (j == k - 1 and right_ptr[parent] == right_ptr[parent + 1]):
+                continue
+            state = trie.state[before]
+            if j == 2:
+                at = (state * n_labels + newest) * w
+                row[:w] = m.posterior[at : at + w]
+            elif trie.is_context[before]:
+                _write_products(
+                    w, state, graph.end[state] - state, state, z, z + 1, trie.newest, graph.table, m.exact, m.values,
+                    row, 0,
+                )  # fmt: skip
+            else:
+                _write_products(
+                    w, state, 1, before, z, z + 1, trie.newest, graph.table, m.runs, m.values, row, 0
+                )  # fmt: skip
+            node, back = (u * n_labels + newest) * w, (u * len(graph.size) + trie.state[z]) * w
+            for lane in range(w):
+                # beta = back * scale / node
+                x = group.back[back + lane]
+                m.runs[z * w + lane] = row[lane] / x * group.node[node + lane] * inverse_scale[lane] if x > 0.0 else 0.0
+
+
+@kernel
+def _add_pairs(
+    t: int, lane: int, w: int, n_labels: int, level: Level, trie: Trie, pairs: ColumnPairs, row: Floats, sign: float,
+    sums: Floats, gradient: Floats,
+) -> None:  # fmt: skip
+    """Add a token's posteriors, those of a lane of `row`, to the pairs of its columns: see `pattern_counts`."""
+    first, first_end = trie.node_ptr[level.k - 1], trie.node_ptr[level.k - 2]
+    for i in range(pairs.token_ptr[t], pairs.token_ptr[t + 1]):
+        c, value = pairs.token_column[i], pairs.token_value[i]
+        for pair in range(pairs.pair_ptr[c], pairs.pair_ptr[c + np.uint32(1)]):
+            # The pattern (y, b): those that are kept with a label before y, and their posteriors with b.
+            y = trie.before[first + pairs.pair_node[pair]]
+            offset = first + pairs.pair_node[pair] - trie.right_node[trie.right_ptr[y]]
+            for j in range(level.left_ptr[y - first_end], level.left_ptr[y - first_end + 1]):
+                z = level.left[j]
+                x, to = value * row[(level.place[z] + offset) * w + lane], pair * n_labels + trie.oldest[first + z]
+                sums[to] += abs(x)
+                gradient[to] += sign * x
+
+
+@kernel
+def _level_group(
+    level: Level, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, trie: Trie, pairs: ColumnPairs,
+    sign: float, group: Lanes, m: Messages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
+    pair_gradient: Floats,
+) -> None:  # fmt: skip
+    """Add the patterns of length k of sentences side by side, after `backward_lanes`."""
+    w, n_states, longest = len(group.starts), len(graph.size), group.lengths.max()
+    sums, whole, inverse_scale, z = np.empty(n_labels * w), np.empty(w), np.empty(w), np.empty(w)
+    inverse = 1.0 / group.weights
+    m.runs[:] = 0.0
+    for u in range(longest):
+        if u == 0:
+            m.new[: n_states * w] = 0.0
+            for lane in range(w):
+                partition = 0.0
+                for b in range(n_labels):
+                    partition += group.back[b * w + lane]
+                for b in range(n_labels):
+                    m.new[b * w + lane] = group.weights[lane] / partition
+        else:
+            _forward_token(u, n_labels, graph, factor, local, group, sums, whole, m)
+        for lane in range(w):
+            inverse_scale[lane] = 1.0 / group.scale[u * w + lane]
+        if u >= level.k - 1:
+            has_pairs = False
+            for lane in range(w):
+                t = group.starts[lane] + u
+                has_pairs = has_pairs or (u < group.lengths[lane] and pairs.token_ptr[t + 1] > pairs.token_ptr[t])
+            _add_level(level, n_labels, w, graph, trie, m, inverse, has_pairs, row, own, squares)
+            for lane in range(w if has_pairs else 0):
+                if u < group.lengths[lane]:
+                    _add_pairs(
+                        group.starts[lane] + u, lane, w, n_labels, level, trie, pairs,
+                        m.posterior if level.k == 2 else row, sign, pair_sums, pair_gradient,
+                    )  # fmt: skip
+        if u > 0:
+            _move_runs(level.k, u, n_labels, graph, trie, m, group, inverse_scale, row)
+        _times_nodes(w, n_labels, graph.first, group.node, u * n_labels, inverse_scale, m.new, m.alpha, 0, z)
+
+
+@kernel
+def _sentences_of(
+    sentences: Sentences, first: int, last: int, k: int, clamp: bool, is_open: Bools, hard: UInts32
+) -> Ints:
+    """Sentences with patterns of length k to sum, shortest first; hard ones are not among them."""
+    which = by_length(sentences.ptr, first, last, hard)
+    n = 0
+    for i in which:
+        if sentences.ptr[i + 1] - sentences.ptr[i] >= k and sentences.weights[i] > 0.0 and (is_open[i] or not clamp):
+            which[n] = i
+            n += 1
+    return which[:n]
+
+
+@kernel
+def level_lanes(
+    sentences: Sentences, first: int, last: int, n_labels: int, level: Level, rows: UInts32, scores: Floats,
+    graph: Graph, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool, is_open: Bools, trie: Trie,
+    pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
+) -> None:  # fmt: skip
+    """Add the expected patterns of length k of sentences first .. last-1, hard ones left out, to the sums.
+
+    Clamped, the posteriors over the allowed labels of open sentences are added to what is observed.
+    """
+    t0, k, factor = sentences.ptr[first], level.k, arc_scores.factor
+    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, clamp, out)
+    which = _sentences_of(sentences, first, last, k, clamp, is_open, out.hard)
+    if len(which) == 0:
+        return
+    # The last one is the longest.
+    longest, lanes = sentences.ptr[which[-1] + 1] - sentences.ptr[which[-1]], min(LANES, len(which))
+    n_states, n_arcs, n_nodes, n = len(graph.size), len(factor), len(trie.parent), level.place[-1]
+    m = Messages(
+        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_arcs * lanes),
+        np.empty(n_arcs * lanes), np.empty(n_nodes * lanes),
+    )  # fmt: skip
+    row = np.empty(max(n if len(pairs.pair_node) > 0 else 0, n_labels) * lanes)
+    lane_node, back = np.empty(longest * n_labels * lanes), np.empty(longest * n_states * lanes)
+    scale, inverse, z = np.empty(longest * lanes), np.empty(lanes), np.empty(lanes)
+    own, squares = np.zeros(n), np.zeros(n)
+    for begin in range(0, len(which), LANES):
+        numbers = which[begin : begin + LANES]
+        starts = sentences.ptr[numbers]
+        lengths = sentences.ptr[numbers + 1] - starts
+        _spread_nodes(n_labels, node, (starts - t0) * n_labels, lengths, lengths.max(), lane_node)
+        backward_lanes(
+            starts, lengths, lengths.max(), n_labels, graph, factor, local, lane_node, back, scale, m.values, m.alpha,
+            inverse, z,
+        )  # fmt: skip
+        _level_group(
+            level, n_labels, graph, factor, local, trie, pairs, -1.0 if clamp else 1.0,
+            Lanes(starts, lengths, sentences.weights[numbers], lane_node, back, scale), m, row, own, squares,
+            sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient,
+        )  # fmt: skip
+    total = sums.observed if clamp else sums.expected
+    for i in range(len(level.place) - 1):
+        before = trie.node_ptr[k - 1] + i
+        begin = trie.right_ptr[trie.parent[before]]
+        for j in range(level.place[i + 1] - level.place[i]):
+            slot = (trie.right_node[begin + j] - trie.node_ptr[k - 1]) * n_labels + trie.oldest[before]
+            total[slot] += own[level.place[i] + j]
+            if not clamp:
+                sums.squares[slot] += squares[level.place[i] + j]
