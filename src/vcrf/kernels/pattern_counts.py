@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.chain import Sentences
+from vcrf.kernels.blocks import Sentences
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,

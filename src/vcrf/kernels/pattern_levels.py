@@ -18,20 +18,19 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
 from vcrf.kernels.pattern_lanes import (
     LANES,
-    _arc_values,
     _label_sums,
-    _mass_of_arcs,
-    _scale_values,
     _spread_nodes,
     _times_nodes,
     backward_lanes,
+    make_changes,
+    pair_factors,
 )
 from vcrf.kernels.pattern_pass import by_length
-from vcrf.kernels.pattern_rows import _mass_in_full
 from vcrf.kernels.patterns import _EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -115,19 +114,19 @@ def _forward_token(
     at = u * n_states
     for x in range(n_states * w):
         m.exact[x] = m.alpha[x]
-    _arc_values(w, graph.arc_state, factor, group.back, at, m.values)
+    arc_values(w, graph.arc_state, factor, group.back, at, m.values)
     is_mild = True
     while True:
         if is_mild:
-            _mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, m.alpha, m.posterior)
+            mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, m.alpha, m.posterior)
         else:
-            _mass_in_full(w, n_labels, graph.table, m.exact, m.posterior[: len(factor) * w])
+            mass_in_full(w, n_labels, graph.table, m.exact, m.posterior[: len(factor) * w])
         for lane in range(w):
             t = group.starts[lane] + u
             if u < group.lengths[lane] and local.ptr[t + 1] > local.ptr[t]:
-                _scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.posterior)
+                scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.posterior)
                 if is_mild:
-                    _scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.values)
+                    scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.values)
         m.new[: n_states * w] = 0.0
         _take_posteriors(w, graph.arc_state, factor, m.posterior, group.back, at, m.new)
         _label_sums(w, n_labels, graph.first, m.new, group.back, at, sums, whole)
@@ -359,15 +358,16 @@ def level_lanes(
     row = np.empty(max(n if len(pairs.pair_node) > 0 else 0, n_labels) * lanes)
     lane_node, back = np.empty(longest * n_labels * lanes), np.empty(longest * n_states * lanes)
     scale, inverse, z = np.empty(longest * lanes), np.empty(lanes), np.empty(lanes)
-    own, squares = np.zeros(n), np.zeros(n)
+    own, squares, extra = np.zeros(n), np.zeros(n), np.empty(n_states * lanes)
+    factors, changes = pair_factors(n_labels, graph.long_pairs, factor), make_changes(n_arcs)
     for begin in range(0, len(which), LANES):
         numbers = which[begin : begin + LANES]
         starts = sentences.ptr[numbers]
         lengths = sentences.ptr[numbers + 1] - starts
         _spread_nodes(n_labels, node, (starts - t0) * n_labels, lengths, lengths.max(), lane_node)
         backward_lanes(
-            starts, lengths, lengths.max(), n_labels, graph, factor, local, lane_node, back, scale, m.values, m.alpha,
-            inverse, z,
+            starts, lengths, lengths.max(), n_labels, graph, factor, local, lane_node, factors, changes, back, scale,
+            extra, m.alpha, inverse, z,
         )  # fmt: skip
         _level_group(
             level, n_labels, graph, factor, local, trie, pairs, -1.0 if clamp else 1.0,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.chain import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
 from vcrf.kernels.pattern_rows import backward_rows, make_group, make_moves
 from vcrf.kernels.patterns import (

@@ -206,7 +206,7 @@ class LevelScan:
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
         from vcrf.kernels import pattern_counts, pattern_levels, pattern_scan
-        from vcrf.kernels.chain import PassOutput
+        from vcrf.kernels.blocks import PassOutput
         from vcrf.kernels.pattern_counts import LevelSums
 
         s, problem, plan = self.surrogate, self.problem, self.plan
