@@ -16,7 +16,7 @@ from vcrf.data import SyntheticLanguage
 from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.quadratic import descend_dense, descend_sparse
 from vcrf.problem import build_problem
-from vcrf.solvers import newton, working_set
+from vcrf.solvers import newton, newton_phase, working_set
 from vcrf.solvers import quadratic as quadratic_module
 from vcrf.solvers.newton import build_model, can_model, newton_direction, spread
 from vcrf.solvers.quadratic import QuadraticModel, SparseModel
@@ -227,7 +227,7 @@ def test_newton_steps_on_the_most_curved_weights(monkeypatch):
     monkeypatch.setattr(newton, "MAX_SPARSE_WEIGHTS", 50)
     monkeypatch.setattr(newton, "BLOCK", 60)
     found = VCRF(**options).fit(*data)
-    monkeypatch.setattr(working_set, "_POLISH_BELOW", 0.0)
+    monkeypatch.setattr(newton_phase, "_POLISH_BELOW", 0.0)
     without = VCRF(**options).fit(*data)
     assert not any(record.phase == "newton" for record in without.history_)
     assert found.result_.relative_gap <= 4e-6
@@ -247,7 +247,7 @@ def test_all_weights_or_the_most_curved_first(monkeypatch, tol, few):
         sizes.append(len(chosen))
         return newton.build_model(surrogate, active, w, chosen, stride)
 
-    monkeypatch.setattr(working_set, "build_model", spy)
+    monkeypatch.setattr(newton_phase, "build_model", spy)
     fitted = VCRF(base_strength=0.1 / 200, tol=tol).fit(corpus.tokens, corpus.labels)
     assert fitted.result_.relative_gap <= tol
     is_block_first = tol == 1e-3 and few == 20
@@ -327,7 +327,7 @@ def test_many_weights_are_certified_with_sparse_models(monkeypatch, tags):
     monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
     monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
     monkeypatch.setattr(active, "_MAX_DOUBLE", 50)
-    monkeypatch.setattr(working_set, "_POLISH_BELOW", 0.0)
+    monkeypatch.setattr(newton_phase, "_POLISH_BELOW", 0.0)
     sparse = []
 
     def spy(model, thresholds, tol):
@@ -335,7 +335,7 @@ def test_many_weights_are_certified_with_sparse_models(monkeypatch, tags):
         sparse.append(newton.make_sparse(model, thresholds, tol))
         return sparse[-1]
 
-    monkeypatch.setattr(working_set, "make_sparse", spy)
+    monkeypatch.setattr(newton_phase, "make_sparse", spy)
     found = VCRF(**options, tol=2e-5).fit(*data)
     assert all(isinstance(model, SparseModel) for model in sparse)
     assert sparse
@@ -354,7 +354,7 @@ def test_rows_of_new_features_are_those_of_the_hessian(monkeypatch):
     def spy(self, model, state, new):
         found = extended(self, model, state, new)
         chosen = np.searchsorted(state.active.features, np.intersect1d(found.features, state.active.features))
-        exact = newton.build_model(self.surrogate, state.active, state.w, chosen)
+        exact = newton.build_model(self.run.surrogate, state.active, state.w, chosen)
         rows = np.isin(exact.features, state.active.features[new])
         inside = np.isin(found.features, exact.features)
         np.testing.assert_allclose(
@@ -363,8 +363,8 @@ def test_rows_of_new_features_are_those_of_the_hessian(monkeypatch):
         seen.append(len(new))
         return found
 
-    extended = working_set._Run._extended
-    monkeypatch.setattr(working_set._Run, "_extended", spy)
+    extended = newton_phase.NewtonPhase._extended
+    monkeypatch.setattr(newton_phase.NewtonPhase, "_extended", spy)
     for strength in (0.3, 0.1, 0.05):
         VCRF(base_strength=strength / 150, tol=1e-5).fit(corpus.tokens, corpus.labels)
     assert seen
@@ -375,7 +375,7 @@ def test_sparse_models_that_do_not_help_end_the_run(monkeypatch):
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
     monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
     monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
-    monkeypatch.setattr(working_set, "newton_direction", lambda *given: 1e-12 * np.sign(given[2]))
+    monkeypatch.setattr(newton_phase, "newton_direction", lambda *given: 1e-12 * np.sign(given[2]))
     monkeypatch.setattr(working_set, "_MOST_VAIN", 2)
     with pytest.warns(ConvergenceWarning, match="hardly moves"):
         found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,11 +19,11 @@ from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers import newton
 from vcrf.solvers.certificate import certify
-from vcrf.solvers.newton import build_model, can_model, has_hessian, make_sparse, newton_direction, spread
-from vcrf.solvers.owlqn import LbfgsMemory, orthant_of, pseudo_gradient
-from vcrf.solvers.quadratic import QuadraticModel, SparseModel
+from vcrf.solvers.newton import can_model
+from vcrf.solvers.newton_phase import NewtonPhase
+from vcrf.solvers.owlqn import LbfgsMemory, orthant_of
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.surrogates.active import ActiveSet
+from vcrf.solvers.state import Interrupted, State
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.crf import Scan
 from vcrf.types import Bools, Floats, Ints
@@ -32,28 +31,15 @@ from vcrf.types import Bools, Floats, Ints
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
 _MEMORY = 50
-# Newton steps are tried when the largest relative violation is below the first, or below the second with a mean
-# violation below the third: a few frequent features are the last to come right.
-_NEWTON_BELOW = 0.5
-_NEWTON_BELOW_MOST = 5.0
-_NEWTON_BELOW_MEAN = 3e-3
-_NEWTON_BELOW_MANY = 2.0
 # Features that the first scan may add, per token, where there is an l2 part. At zero weights nearly all candidates are
 # violated, and a few steps on the most violated ones show which of the others still are.
 _FIRST_PER_TOKEN = 1
 _FIRST_STEPS, _LATER_STEPS = 10, 30
 # Longer lexical patterns that one scan may add, in entries (feature, token) per token.
 _ENTRIES_PER_TOKEN = 4
-# Newton steps on the most curved weights begin when no gradient exceeds its threshold by more than this share.
-_POLISH_BELOW = 1.0
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
-# Relative gap down to which Newton steps on the most curved weights are tried first.
-_BLOCK_TOL = 1e-4
 _MAX_PASSES = 20_000
-# New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
-_FEW_NEW = 100
-_NUDGE = 1e-3
 # Rounds with a sparse model that may leave the gap as it is.
 _MOST_VAIN = 5
 # Times the largest weight.
@@ -106,7 +92,7 @@ def solve(
         run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
         run.watch, run.gap_moves = watch, gap_moves
         if not has_to_settle and not run.penalty.is_smooth_part:
-            run.most_weights = newton.MAX_SPARSE_WEIGHTS
+            run.newton.most_weights = newton.MAX_SPARSE_WEIGHTS
         return run.run(start)
 
 
@@ -135,35 +121,6 @@ def _shorten(slope: float, rise: float) -> float:
     if not (slope < 0.0 and np.isfinite(rise)):
         return 0.5
     return min(max(0.5 * slope / (slope - rise), 0.1), 0.7)
-
-
-class _Interrupted(Exception):
-    """Ctrl-C, or the callback asked to stop, or the limit on passes was reached."""
-
-    def __init__(self, status: Status) -> None:
-        self.status = status
-
-
-@dataclass
-class _State:
-    """Weights on a working set, with value and gradient of the smooth part there."""
-
-    active: ActiveSet
-    groups: Ints
-    thresholds: Floats
-    w: Floats
-    value: float = np.inf  # F alone
-    smooth: float = np.inf  # F + l2 part
-    g_value: Floats = field(default_factory=lambda: np.zeros(0))
-    g: Floats = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def objective(self) -> float:
-        return self.smooth + float(self.thresholds @ np.abs(self.w))
-
-    @property
-    def pseudo(self) -> Floats:
-        return pseudo_gradient(self.w, self.g, self.thresholds)
 
 
 class _Run:
@@ -202,21 +159,13 @@ class _Run:
         self.memory = LbfgsMemory(_MEMORY)
         self.on_face = False
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
-        self.n_rest = 0  # rounds of quasi-Newton steps to go before Newton steps are tried again
-        self.model: QuadraticModel | None = None
-        self.block: QuadraticModel | None = None  # of the most curved weights
-        # Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap in half the
-        # time that exact Hessians of thousands of weights take. They do not come to a small one, and may settle.
-        # On a pattern automaton a pass costs more and a Hessian less: all weights at once.
-        is_dense = self.surrogate.hessian_order is not None
-        self.is_block_enough = tol >= _BLOCK_TOL and not penalty.is_smooth_part and is_dense
+        self.newton = NewtonPhase(self)
         self.lower_bound = 0.0
         self.excess = self.violation = np.inf
         self.history: list[IterationRecord] = []
         self.watch: Watch | None = None
         self.gap_moves = _GAP_MOVES
-        self.is_sparse_round, self.n_vain, self.least_gap = False, 0, np.inf
-        self.most_weights = newton.MAX_WEIGHTS  # that Newton steps are taken on
+        self.n_vain, self.least_gap = 0, np.inf
         self.began = time.perf_counter()
 
     def _can_carry_weight(self, mass: Floats) -> Bools:
@@ -236,35 +185,35 @@ class _Run:
             n_steps = _FIRST_STEPS if self.penalty.is_smooth_part else _LATER_STEPS
             while True:
                 state, scan = self._certify(state)
-                self._report(state, "scan")
-                if self._gap(state) <= self.tol * state.objective:
+                self.report(state, "scan")
+                if self.gap(state) <= self.tol * state.objective:
                     break
                 if self.problem.is_partial and self.violation <= self.tol:
                     status = Status.STATIONARY
                     break
-                self._check_limit()
+                self.check_limit()
                 state = self._next_working_set(state, scan)
-                before, self.is_sparse_round = state.objective, False
-                if self._is_near(state):
-                    state = self._newton(state, 0.5 * self.tol)
+                before, self.newton.is_sparse_round = state.objective, False
+                if self.newton.is_near(state):
+                    state = self.newton.minimise(state, 0.5 * self.tol)
                 else:
                     # Where there is no certificate, every step that decreases is taken.
-                    target = max(0.1 * self._gap(state) / state.objective, 0.5 * self.tol)
+                    target = max(0.1 * self.gap(state) / state.objective, 0.5 * self.tol)
                     state = self._minimise(state, target if self.is_certifiable else 0.0, n_steps)
-                    state = self._polish(state)
+                    state = self.newton.polish(state)
                 self._check_settled(state)
                 # Near the optimum the objective is flat in double precision while the gap still shrinks.
-                is_idle = before - state.objective <= 1e-15 * before and not self._gap(state) < 0.9 * best_gap
+                is_idle = before - state.objective <= 1e-15 * before and not self.gap(state) < 0.9 * best_gap
                 n_idle = n_idle + 1 if is_idle else 0
-                best_gap = min(best_gap, self._gap(state))
+                best_gap = min(best_gap, self.gap(state))
                 if n_idle > 8:
-                    raise _Interrupted(Status.STALLED)
+                    raise Interrupted(Status.STALLED)
                 n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
-        except (_Interrupted, KeyboardInterrupt) as stop:
+        except (Interrupted, KeyboardInterrupt) as stop:
             self.surrogate.allow_short_scans(False)
-            status = stop.status if isinstance(stop, _Interrupted) else Status.INTERRUPTED
+            status = stop.status if isinstance(stop, Interrupted) else Status.INTERRUPTED
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
-            if self._gap(state) <= self.tol * state.objective:
+            if self.gap(state) <= self.tol * state.objective:
                 status = Status.CONVERGED
             elif status is Status.STALLED and not self.is_penalised:
                 status = Status.UNCERTIFIED
@@ -275,45 +224,45 @@ class _Run:
             self.surrogate.workers.close()
         return self._result(state, status)
 
-    def _preferred(self, state: _State, status: Status) -> tuple[_State, Status]:
+    def _preferred(self, state: State, status: Status) -> tuple[State, Status]:
         """The weights that the watch prefers, certified like any others."""
         if self.watch is None or self.watch.preferred is None:
             return state, status
         self.surrogate.allow_short_scans(False)
         state, _ = self._certify(self._compile(*self.watch.preferred))
-        if self._gap(state) <= self.tol * state.objective:
+        if self.gap(state) <= self.tol * state.objective:
             return state, Status.CONVERGED
         return state, status if status in (Status.INTERRUPTED, Status.MAX_PASSES) else Status.CHOSEN
 
-    def _check_settled(self, state: _State) -> None:
+    def _check_settled(self, state: State) -> None:
         """Stop where only Newton steps could close the gap, and they cannot be had.
 
         With labels left open there is no gap to close: the run ends at a stationary point.
         """
         if self.problem.is_partial:
             return
-        now = self.surrogate.n_passes, state.objective, self._gap(state)
+        now = self.surrogate.n_passes, state.objective, self.gap(state)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        if self.is_sparse_round:
+        if self.newton.is_sparse_round:
             # Their steps take seconds: what does not come closer with several of them will not.
             is_closer = now[2] < 0.9 * self.least_gap
             self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
             if self.n_vain >= _MOST_VAIN:
-                raise _Interrupted(Status.SETTLED)
+                raise Interrupted(Status.SETTLED)
         has_model = self.n_vain == 0
-        if (has_model and self._can_model(n_free)) or not self.on_face:
+        if (has_model and self.newton.can_model(n_free)) or not self.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
-                if has_model and can_model(self.surrogate, n_free, self.most_weights):
-                    self.is_block_enough = False
+                if has_model and can_model(self.surrogate, n_free, self.newton.most_weights):
+                    self.newton.is_block_enough = False
                 elif self.settle > 0.0:
-                    raise _Interrupted(Status.SETTLED)
+                    raise Interrupted(Status.SETTLED)
             self.mark = now
 
-    def _first_state(self, start: SolverResult | None) -> _State:
+    def _first_state(self, start: SolverResult | None) -> State:
         if self.penalty.is_smooth_part and np.any(self.penalty.group_thresholds == 0.0):
             features = self._all_candidates()
         elif start is not None:
@@ -353,29 +302,29 @@ class _Run:
             parts.append(self.problem.join_features(columns.astype(np.uint32), k, code.astype(np.uint32)))
         return np.sort(np.concatenate(parts))
 
-    def _compile(self, features: Ints, w: Floats) -> _State:
+    def _compile(self, features: Ints, w: Floats) -> State:
         active = self.surrogate.compile(features)
         groups = self.penalty.groups_of(features)
-        return _State(active, groups, self.penalty.group_thresholds[groups], w)
+        return State(active, groups, self.penalty.group_thresholds[groups], w)
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, state: _State, w: Floats, is_free: bool = False) -> _State:
+    def evaluate(self, state: State, w: Floats, is_free: bool = False) -> State:
         """The state at other weights of the same working set; a free pass is made even past the limit."""
         if not is_free:
-            self._check_limit()
+            self.check_limit()
         value, g_value = self.surrogate.value_and_gradient(state.active, w)
         extra, g_extra = self.penalty.smooth(state.groups, w)
-        new = _State(state.active, state.groups, state.thresholds, w, value, value + extra, g_value, g_value + g_extra)
+        new = State(state.active, state.groups, state.thresholds, w, value, value + extra, g_value, g_value + g_extra)
         if new.objective < self._best.objective:
             self._best = new
         return new
 
-    def _check_limit(self) -> None:
+    def check_limit(self) -> None:
         if self.surrogate.n_passes >= self.max_passes:
-            raise _Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
+            raise Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
 
-    def _certify(self, state: _State) -> tuple[_State, Scan]:
+    def _certify(self, state: State) -> tuple[State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
         value, scan = self.surrogate.scan(state.active, state.w, self.limits)
         g_value = self.surrogate.gradient_of_last_pass(state.active)
@@ -383,7 +332,7 @@ class _Run:
             found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
             self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         extra, g_extra = self.penalty.smooth(state.groups, state.w)
-        state = _State(
+        state = State(
             state.active,
             state.groups,
             state.thresholds,
@@ -398,7 +347,7 @@ class _Run:
         self._scale_steps(state)
         return state, scan
 
-    def _kkt_violation(self, state: _State, scan: Scan) -> float:
+    def _kkt_violation(self, state: State, scan: Scan) -> float:
         """Largest violation of the optimality conditions, relative to the feature's threshold.
 
         Weights: |g + c sign(w)|, zeros: (|g| - c)_+. Without an l1 part the scale is the largest gradient.
@@ -411,7 +360,7 @@ class _Run:
         beyond = np.abs(scan.gradients[outside]) - thresholds
         return max(inside, float((beyond / np.where(thresholds > 0.0, thresholds, largest)).max(initial=0.0)))
 
-    def _next_working_set(self, state: _State, scan: Scan) -> _State:
+    def _next_working_set(self, state: State, scan: Scan) -> State:
         """Add the violators, drop the idle."""
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
         new = self._most_violated(state, scan)
@@ -419,7 +368,7 @@ class _Run:
             return self._change_working_set(state, ~idle, new)
         return state
 
-    def _most_violated(self, state: _State, scan: Scan) -> Ints:
+    def _most_violated(self, state: State, scan: Scan) -> Ints:
         """The violators to add: all with single labels and plain patterns; of the others the worst.
 
         A longer pattern with a lexical column costs work at each of its tokens. Far from the optimum a billion
@@ -446,7 +395,7 @@ class _Run:
             features = np.sort(features[np.argsort(-excess, kind="stable")[:n_first]])
         return features
 
-    def _change_working_set(self, state: _State, kept: Bools, new: Ints) -> _State:
+    def _change_working_set(self, state: State, kept: Bools, new: Ints) -> State:
         features = np.union1d(state.active.features[kept], new)
         where = np.searchsorted(features, state.active.features[kept])
         w = np.zeros(len(features))
@@ -456,30 +405,30 @@ class _Run:
         else:
             self.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
-        state = self._evaluate(self._best, w, is_free=True)
+        state = self.evaluate(self._best, w, is_free=True)
         self._scale_steps(state)
         return state
 
-    def _scale_steps(self, state: _State) -> None:
+    def _scale_steps(self, state: State) -> None:
         """Give the quasi-Newton memory the curvatures of the last pass.
 
         At the optimum sum (truth - p) = c for a weight, and sum p (1 - p) is not much smaller: a floor for features
         whose posteriors are saturated on the way.
         """
-        curvature = self.surrogate.curvatures(state.active) + self._penalty_curvature(state.groups, state.w)
+        curvature = self.surrogate.curvatures(state.active) + self.penalty_curvature(state.groups, state.w)
         floor = np.maximum(1e-3 * state.thresholds, 1e-8 * curvature.max(initial=1e-300))
         self.memory.inverse = 1.0 / np.maximum(curvature, floor)
 
-    def _penalty_curvature(self, groups: Ints, w: Floats) -> Floats:
+    def penalty_curvature(self, groups: Ints, w: Floats) -> Floats:
         """Second derivative of the penalty's smooth part, by differences away from zero."""
         nudge = 1e-6 * (1.0 + np.abs(w)) * np.where(w >= 0.0, 1.0, -1.0)
         curved = (self.penalty.smooth(groups, w + nudge)[1] - self.penalty.smooth(groups, w)[1]) / nudge
         return np.maximum(curved, 0.0)
 
-    def _gap(self, state: _State) -> float:
+    def gap(self, state: State) -> float:
         return float(max(state.objective - self.lower_bound, 0.0)) if self.is_certifiable else np.inf
 
-    def _gap_on_working_set(self, state: _State) -> float:
+    def gap_on_working_set(self, state: State) -> float:
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
         exceeding = np.flatnonzero(np.abs(state.g_value) > state.thresholds)
         found = certify(
@@ -490,11 +439,11 @@ class _Run:
 
     # ----- minimise on the working set
 
-    def _minimise(self, state: _State, target: float, max_steps: int) -> _State:
+    def _minimise(self, state: State, target: float, max_steps: int) -> State:
         """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
         n_cut = 0
         for i in range(1, max_steps + 1):
-            if self._gap_on_working_set(state) <= target * state.objective:
+            if self.gap_on_working_set(state) <= target * state.objective:
                 break
             new, trials = self._step(state)
             if new is None:
@@ -504,159 +453,11 @@ class _Run:
             self.on_face = self.on_face or n_cut > 0.15 * max_steps
             state = new
             if i % 10 == 0:
-                self._report(state, "face" if self.on_face else "owlqn")
+                self.report(state, "face" if self.on_face else "owlqn")
                 state = self._drop_idle(state)
         return state
 
-    def _is_near(self, state: _State) -> bool:
-        """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
-        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        if self.n_rest > 0:
-            self.n_rest -= 1
-            return False
-        # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
-        distance = self.violation if self.penalty.is_smooth_part else self.excess
-        is_near = (
-            distance < _NEWTON_BELOW
-            or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
-            # With many weights the violations of the most curved ones stay, however many quasi-Newton steps are taken.
-            or (distance < _NEWTON_BELOW_MANY and self.on_face and n_free > newton.MAX_WEIGHTS)
-        )
-        return is_near and self._can_model(n_free)
-
-    def _can_model(self, n_free: int) -> bool:
-        """Whether Newton steps on all weights are wanted and can be had."""
-        is_wanted = n_free <= newton.FEW_WEIGHTS or not self.is_block_enough
-        return is_wanted and can_model(self.surrogate, n_free, self.most_weights)
-
-    def _mean_violation(self, state: _State) -> float:
-        """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
-        return float(np.abs(state.w) @ np.abs(state.pseudo)) / state.objective
-
-    def _newton(self, state: _State, target: float) -> _State:
-        """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
-        enough = max(target * state.objective, 0.02 * self._gap(state))
-        gap = self._gap_on_working_set(state)
-        for _ in range(12):
-            if gap <= enough:
-                break
-            is_new = self._renew_model(state)
-            self.is_sparse_round = is_sparse = isinstance(self.model, SparseModel)
-            # Each step on many weights takes seconds: none for a gap that is small enough as it is.
-            enough = max(enough, 0.8 * self.tol * state.objective) if is_sparse else enough
-            new, step = self._newton_step(state, self.model)
-            state = state if new is None else new
-            self._report(state, "newton")
-            before, gap = gap, self._gap_on_working_set(state)
-            if is_new and (step < 0.2 or (is_sparse and gap > 0.9 * before)):
-                # Too far away: more quasi-Newton steps before the next attempt.
-                self.n_rest = 2
-                break
-            if step < 0.2 or gap > (0.7 if is_sparse else 0.3) * before:
-                self.model = None
-        self.memory.clear()
-        return state
-
-    def _renew_model(self, state: _State) -> bool:
-        """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
-        moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
-        if self.model is not None:
-            new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
-            # A model from an automaton leaves out rare arcs: exact rows do not fit it.
-            is_exact = self.surrogate.hessian_order is not None
-            if isinstance(self.model, SparseModel) and is_exact and 0 < len(new) <= _FEW_NEW:
-                self.model = self._extended(self.model, state, new)
-                return False
-            if len(new) == 0:
-                return False
-        self._check_limit()
-        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.95 * state.thresholds))
-        if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
-            chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
-        self.model = None  # before the new one is built: there is room for one
-        model = build_model(self.surrogate, state.active, state.w, chosen)
-        self.model = make_sparse(model, state.thresholds[chosen], self.tol)
-        return True
-
-    def _extended(self, model: SparseModel, state: _State, new: Ints) -> SparseModel:
-        """The model with a few more features, whose rows of the Hessian are differences of gradients: a pass each."""
-        present, where = model.places(state.active.features)
-        rows, corner = np.zeros((len(new), len(where))), np.zeros((len(new), len(new)))
-        for k, j in enumerate(new):
-            moved = state.w.copy()
-            moved[j] += _NUDGE
-            row = (self._evaluate(state, moved).g_value - state.g_value) / _NUDGE
-            rows[k, present], corner[k] = row[where[present]], row[new]
-        corner = 0.5 * (corner + corner.T)
-        diagonal = np.diag_indices(len(new))
-        corner[diagonal] = np.maximum(corner[diagonal], 1e-3 * state.thresholds[new])
-        return model.extended(state.active.features[new], rows, corner)
-
-    def _polish(self, state: _State) -> _State:
-        """Newton steps on the most curved weights, where there are too many for Newton steps on all.
-
-        Near the optimum of an L1 problem the largest violations are those of a few hundred features that are nearly
-        everywhere. A relative violation of 1 % is then a weight that is wrong by 1 % of c_j / curvature, which the
-        objective hardly feels, and the certificate does.
-        """
-        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        is_near = not self.penalty.is_smooth_part and self.on_face and self.excess < _POLISH_BELOW
-        if not is_near or not has_hessian(self.surrogate) or self._can_model(n_free):
-            return state
-        if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
-            self._check_limit()
-            self.block = self._block(state)
-        violation = self._violation_inside(state)
-        for _ in range(4):
-            new, step = self._newton_step(state, self.block)
-            if new is None or step < 0.2:
-                self.block = None
-            if new is None:
-                break
-            state = new
-            self._report(state, "newton")
-            before, violation = violation, self._violation_inside(state)
-            if violation > 0.5 * before or self.block is None:
-                break
-        return state
-
-    def _block(self, state: _State) -> QuadraticModel:
-        """Model of the most curved weights, from a sample of the sentences; of those that the sample knows."""
-        curvature = np.where(state.w != 0.0, self.surrogate.curvatures(state.active), 0.0)
-        most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
-        problem = self.problem
-        stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
-        model = build_model(self.surrogate, state.active, state.w, most, stride)
-        known = np.flatnonzero(model.curvature > 0.1 * curvature[most])
-        return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])
-
-    def _violation_inside(self, state: _State) -> float:
-        """Largest violation in the working set, relative to the threshold."""
-        return float((np.abs(state.pseudo) / state.thresholds).max(initial=0.0))
-
-    def _newton_step(self, state: _State, model: QuadraticModel | None) -> tuple[_State | None, float]:
-        if model is None:  # pragma: no cover - _renew_model comes first
-            return None, 0.0
-        g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
-        present, where = model.places(state.active.features)
-        curved = np.where(present, self._penalty_curvature(state.groups, state.w)[where], 0.0)
-        kept = model.curvature
-        model.set_curvature(kept + curved)
-        found = newton_direction(model, g, w, c, 1e-4 * self.tol**2 * state.objective / max(len(w), 1))
-        model.set_curvature(kept)
-        d = np.zeros(len(state.w))
-        d[where[present]] = found[present]
-        predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
-        # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
-        noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
-        while step > 1e-3:
-            new = self._evaluate(state, state.w + step * d)
-            if new.objective <= state.objective + 0.1 * step * predicted + noise:
-                return new, step
-            step *= 0.5
-        return None, step
-
-    def _step(self, state: _State) -> tuple[_State | None, int]:
+    def _step(self, state: State) -> tuple[State | None, int]:
         """One quasi-Newton step; steepest descent if its direction leads nowhere; None if nothing decreases."""
         new, trials = self._search(state)
         if new is None and len(self.memory):
@@ -664,7 +465,7 @@ class _Run:
             new, trials = self._search(state)
         return new, trials
 
-    def _search(self, state: _State) -> tuple[_State | None, int]:
+    def _search(self, state: State) -> tuple[State | None, int]:
         """Backtracking on the arc projected on the orthant, each time to the minimum of a parabola."""
         pseudo = state.pseudo
         free = (state.w != 0.0) | (pseudo != 0.0)
@@ -683,7 +484,7 @@ class _Run:
         for trials in range(1, 30):
             w = state.w + step * d
             w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
-            new = self._evaluate(state, w)
+            new = self.evaluate(state, w)
             slope = float(pseudo @ (w - state.w))
             if new.objective <= state.objective + 1e-4 * slope:
                 self.memory.add(w - state.w, new.g - state.g)
@@ -691,7 +492,7 @@ class _Run:
             step *= _shorten(slope, new.objective - state.objective)
         return None, trials
 
-    def _drop_idle(self, state: _State) -> _State:
+    def _drop_idle(self, state: State) -> State:
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.8 * state.thresholds)
         if np.count_nonzero(idle) < 0.3 * len(idle):
             return state
@@ -699,23 +500,23 @@ class _Run:
 
     # ----- reporting
 
-    def _report(self, state: _State, phase: str) -> None:
+    def report(self, state: State, phase: str) -> None:
         record = IterationRecord(
-            self.surrogate.n_passes, time.perf_counter() - self.began, state.objective, self._gap(state),
+            self.surrogate.n_passes, time.perf_counter() - self.began, state.objective, self.gap(state),
             self.violation, int(np.count_nonzero(state.w)), len(state.active), phase,
         )  # fmt: skip
         if self.watch is not None:
             record = self.watch.look(record, state.active.features, state.w)
         self.history.append(record)
         if self.watch is not None and self.watch.is_enough:
-            raise _Interrupted(Status.CHOSEN)
+            raise Interrupted(Status.CHOSEN)
         if self.callback is not None and self.callback(record):
-            raise _Interrupted(Status.INTERRUPTED)
+            raise Interrupted(Status.INTERRUPTED)
 
-    def _result(self, state: _State, status: Status) -> SolverResult:
+    def _result(self, state: State, status: Status) -> SolverResult:
         nonzero = np.flatnonzero(state.w)
         return SolverResult(
-            state.active.features[nonzero], state.w[nonzero], state.objective, self._gap(state), self.violation,
+            state.active.features[nonzero], state.w[nonzero], state.objective, self.gap(state), self.violation,
             status, self.surrogate.n_passes, time.perf_counter() - self.began,
             self.history, int(np.count_nonzero(self.surrogate.keep)),
         )  # fmt: skip

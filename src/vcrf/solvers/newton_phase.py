@@ -1,0 +1,208 @@
+"""Newton steps of a working-set run: when they are worth their Hessian, on all weights or on the most curved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.solvers import newton
+from vcrf.solvers.newton import build_model, can_model, has_hessian, make_sparse, newton_direction, spread
+from vcrf.solvers.quadratic import QuadraticModel, SparseModel
+from vcrf.solvers.state import State
+from vcrf.types import Ints
+
+if TYPE_CHECKING:
+    from vcrf.solvers.working_set import _Run
+
+# Newton steps are tried when the largest relative violation is below the first, or below the second with a mean
+# violation below the third: a few frequent features are the last to come right.
+_NEWTON_BELOW = 0.5
+_NEWTON_BELOW_MOST = 5.0
+_NEWTON_BELOW_MEAN = 3e-3
+_NEWTON_BELOW_MANY = 2.0
+# Newton steps on the most curved weights begin when no gradient exceeds its threshold by more than this share.
+_POLISH_BELOW = 1.0
+# Relative gap down to which Newton steps on the most curved weights are tried first.
+_BLOCK_TOL = 1e-4
+# New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
+_FEW_NEW = 100
+_NUDGE = 1e-3
+
+
+class NewtonPhase:
+    """Newton steps of one run.
+
+    Attributes
+    ----------
+    model, block : quadratic models of all weights that may move, and of the most curved ones
+    n_rest : rounds of quasi-Newton steps to go before Newton steps are tried again
+    is_block_enough : Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap
+        in half the time that exact Hessians of thousands of weights take. They do not come to a small one, and may
+        settle. On a pattern automaton a pass costs more and a Hessian less: all weights at once.
+    is_sparse_round : whether the last round was with a sparse model
+    most_weights : that Newton steps are taken on
+    """
+
+    def __init__(self, run: _Run) -> None:
+        self.run, self.n_rest, self.is_sparse_round = run, 0, False
+        self.model: QuadraticModel | None = None
+        self.block: QuadraticModel | None = None
+        is_dense = run.surrogate.hessian_order is not None
+        self.is_block_enough = run.tol >= _BLOCK_TOL and not run.penalty.is_smooth_part and is_dense
+        self.most_weights = newton.MAX_WEIGHTS
+
+    def is_near(self, state: State) -> bool:
+        """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
+        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
+        if self.n_rest > 0:
+            self.n_rest -= 1
+            return False
+        # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
+        distance = self.run.violation if self.run.penalty.is_smooth_part else self.run.excess
+        is_near = (
+            distance < _NEWTON_BELOW
+            or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
+            # With many weights the violations of the most curved ones stay, however many quasi-Newton steps are taken.
+            or (distance < _NEWTON_BELOW_MANY and self.run.on_face and n_free > newton.MAX_WEIGHTS)
+        )
+        return is_near and self.can_model(n_free)
+
+    def can_model(self, n_free: int) -> bool:
+        """Whether Newton steps on all weights are wanted and can be had."""
+        is_wanted = n_free <= newton.FEW_WEIGHTS or not self.is_block_enough
+        return is_wanted and can_model(self.run.surrogate, n_free, self.most_weights)
+
+    def minimise(self, state: State, target: float) -> State:
+        """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
+        enough = max(target * state.objective, 0.02 * self.run.gap(state))
+        gap, error = self.run.gap_on_working_set(state), self._total_violation(state)
+        for _ in range(12):
+            if gap <= enough:
+                break
+            is_new = self._renew_model(state)
+            self.is_sparse_round = is_sparse = isinstance(self.model, SparseModel)
+            # Each step on many weights takes seconds: none for a gap that is small enough as it is.
+            enough = max(enough, 0.8 * self.run.tol * state.objective) if is_sparse else enough
+            new, step = self._step(state, self.model)
+            state = state if new is None else new
+            self.run.report(state, "newton")
+            before, gap = (gap, error), self.run.gap_on_working_set(state)
+            error = self._total_violation(state)
+            # The gap is that of the worst weight: with many it may rest while thousands come right.
+            left = min(gap / before[0], error / max(before[1], 1e-300)) if is_sparse else gap / before[0]
+            if is_new and (step < 0.2 or (is_sparse and left > 0.9)):
+                # Too far away: more quasi-Newton steps before the next attempt.
+                self.n_rest = 2
+                break
+            if step < 0.2 or left > (0.5 if is_sparse else 0.3):
+                self.model = None
+        self.run.memory.clear()
+        return state
+
+    def polish(self, state: State) -> State:
+        """Newton steps on the most curved weights, where there are too many for Newton steps on all.
+
+        Near the optimum of an L1 problem the largest violations are those of a few hundred features that are nearly
+        everywhere. A relative violation of 1 % is then a weight that is wrong by 1 % of c_j / curvature, which the
+        objective hardly feels, and the certificate does.
+        """
+        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
+        is_near = not self.run.penalty.is_smooth_part and self.run.on_face and self.run.excess < _POLISH_BELOW
+        if not is_near or not has_hessian(self.run.surrogate) or self.can_model(n_free):
+            return state
+        if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
+            self.run.check_limit()
+            self.block = self._block(state)
+        violation = self._violation_inside(state)
+        for _ in range(4):
+            new, step = self._step(state, self.block)
+            if new is None or step < 0.2:
+                self.block = None
+            if new is None:
+                break
+            state = new
+            self.run.report(state, "newton")
+            before, violation = violation, self._violation_inside(state)
+            if violation > 0.5 * before or self.block is None:
+                break
+        return state
+
+    def _step(self, state: State, model: QuadraticModel | None) -> tuple[State | None, float]:
+        if model is None:  # pragma: no cover - _renew_model comes first
+            return None, 0.0
+        g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
+        present, where = model.places(state.active.features)
+        curved = np.where(present, self.run.penalty_curvature(state.groups, state.w)[where], 0.0)
+        kept = model.curvature
+        model.set_curvature(kept + curved)
+        found = newton_direction(model, g, w, c, 1e-4 * self.run.tol**2 * state.objective / max(len(w), 1))
+        model.set_curvature(kept)
+        d = np.zeros(len(state.w))
+        d[where[present]] = found[present]
+        predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
+        # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
+        noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
+        while step > 1e-3:
+            new = self.run.evaluate(state, state.w + step * d)
+            if new.objective <= state.objective + 0.1 * step * predicted + noise:
+                return new, step
+            step *= 0.5
+        return None, step
+
+    def _renew_model(self, state: State) -> bool:
+        """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
+        moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        if self.model is not None:
+            new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
+            # A model from an automaton leaves out rare arcs: exact rows do not fit it.
+            is_exact = self.run.surrogate.hessian_order is not None
+            if isinstance(self.model, SparseModel) and is_exact and 0 < len(new) <= _FEW_NEW:
+                self.model = self._extended(self.model, state, new)
+                return False
+            if len(new) == 0:
+                return False
+        self.run.check_limit()
+        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.95 * state.thresholds))
+        if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
+            chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        self.model = None  # before the new one is built: there is room for one
+        model = build_model(self.run.surrogate, state.active, state.w, chosen)
+        self.model = make_sparse(model, state.thresholds[chosen], self.run.tol)
+        return True
+
+    def _extended(self, model: SparseModel, state: State, new: Ints) -> SparseModel:
+        """The model with a few more features, whose rows of the Hessian are differences of gradients: a pass each."""
+        present, where = model.places(state.active.features)
+        rows, corner = np.zeros((len(new), len(where))), np.zeros((len(new), len(new)))
+        for k, j in enumerate(new):
+            moved = state.w.copy()
+            moved[j] += _NUDGE
+            row = (self.run.evaluate(state, moved).g_value - state.g_value) / _NUDGE
+            rows[k, present], corner[k] = row[where[present]], row[new]
+        corner = 0.5 * (corner + corner.T)
+        diagonal = np.diag_indices(len(new))
+        corner[diagonal] = np.maximum(corner[diagonal], 1e-3 * state.thresholds[new])
+        return model.extended(state.active.features[new], rows, corner)
+
+    def _block(self, state: State) -> QuadraticModel:
+        """Model of the most curved weights, from a sample of the sentences; of those that the sample knows."""
+        curvature = np.where(state.w != 0.0, self.run.surrogate.curvatures(state.active), 0.0)
+        most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
+        problem = self.run.problem
+        stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
+        model = build_model(self.run.surrogate, state.active, state.w, most, stride)
+        known = np.flatnonzero(model.curvature > 0.1 * curvature[most])
+        return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])
+
+    def _mean_violation(self, state: State) -> float:
+        """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
+        return float(np.abs(state.w) @ np.abs(state.pseudo)) / state.objective
+
+    def _total_violation(self, state: State) -> float:
+        """Sum of the violations in the working set, each relative to its threshold."""
+        return float((np.abs(state.pseudo) / np.maximum(state.thresholds, 1e-300)).sum())
+
+    def _violation_inside(self, state: State) -> float:
+        """Largest violation in the working set, relative to the threshold."""
+        return float((np.abs(state.pseudo) / state.thresholds).max(initial=0.0))

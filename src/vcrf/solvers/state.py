@@ -1,0 +1,41 @@
+"""Where a run of the working-set solver is: weights, value and gradient; and how it is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vcrf.solvers.owlqn import pseudo_gradient
+from vcrf.solvers.result import Status
+from vcrf.surrogates.active import ActiveSet
+from vcrf.types import Floats, Ints
+
+
+class Interrupted(Exception):
+    """Ctrl-C, or the callback asked to stop, or the limit on passes was reached."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+
+@dataclass
+class State:
+    """Weights on a working set, with value and gradient of the smooth part there."""
+
+    active: ActiveSet
+    groups: Ints
+    thresholds: Floats
+    w: Floats
+    value: float = np.inf  # F alone
+    smooth: float = np.inf  # F + l2 part
+    g_value: Floats = field(default_factory=lambda: np.zeros(0))
+    g: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def objective(self) -> float:
+        return self.smooth + float(self.thresholds @ np.abs(self.w))
+
+    @property
+    def pseudo(self) -> Floats:
+        return pseudo_gradient(self.w, self.g, self.thresholds)
