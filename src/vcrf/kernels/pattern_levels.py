@@ -53,12 +53,13 @@ class Level(NamedTuple):
 class Messages(NamedTuple):
     """What `_forward_token` works on: alpha of states before the token, sums of arcs, and alpha of runs of labels.
 
-    exact, alpha, new : (n_states, lanes); posterior, values : (n_arcs, lanes); runs : (n_nodes, lanes)
+    exact, alpha, new, inverse_betas : (n_states, lanes); posterior, values : (n_arcs, lanes); runs : (n_nodes, lanes)
     """
 
     exact: Floats
     alpha: Floats
     new: Floats
+    inverse_betas: Floats
     posterior: Floats
     values: Floats
     runs: Floats
@@ -103,10 +104,10 @@ def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) 
 
 @kernel
 def _forward_token(
-    u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, group: Lanes, sums: Floats, whole: Floats,
-    m: Messages,
+    u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, group: Lanes, has_values: bool,
+    sums: Floats, whole: Floats, m: Messages,
 ) -> None:  # fmt: skip
-    """From alpha before token u: posteriors of arcs, summed along back-off, `values`, and what enters the states.
+    """From alpha before token u: posteriors of arcs, summed along back-off, and what enters the states; `values` too.
 
     By differences; in full where these do not sum to the weights.
     """
@@ -114,7 +115,8 @@ def _forward_token(
     at = u * n_states
     for x in range(n_states * w):
         m.exact[x] = m.alpha[x]
-    arc_values(w, graph.arc_state, factor, group.back, at, m.values)
+    if has_values:
+        arc_values(w, graph.arc_state, factor, group.back, at, m.values)
     is_mild = True
     while True:
         if is_mild:
@@ -125,7 +127,7 @@ def _forward_token(
             t = group.starts[lane] + u
             if u < group.lengths[lane] and local.ptr[t + 1] > local.ptr[t]:
                 scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.posterior)
-                if is_mild:
+                if is_mild and has_values:
                     scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.values)
         m.new[: n_states * w] = 0.0
         _take_posteriors(w, graph.arc_state, factor, m.posterior, group.back, at, m.new)
@@ -225,37 +227,53 @@ def _add_level(
             _add_rows(w, stop - begin, row, at, inverse, sums, squares, place[i])
 
 
+@fast_kernel
+def _inverse_betas(
+    lanes: int, n_labels: int, last: UInts32, u: int, node: Floats, inverse_scale: Floats, back: Floats, out: Floats
+) -> None:
+    """out[q] = 1 / beta[u, q] = node[u, newest label of q] / (scale[u] back[u, q]); 0 where a posterior is 0."""
+    w, n_states = np.uint64(lanes), np.uint64(len(last))
+    for q in range(n_states):
+        x, to = (np.uint64(u * n_labels) + np.uint64(last[q])) * w, q * w
+        source = (np.uint64(u) * n_states + q) * w
+        for lane in range(w):
+            y = back[source + lane]
+            out[to + lane] = node[x + lane] * inverse_scale[lane] / y if y > 0.0 else 0.0
+
+
+@fast_kernel
+def _move_run(
+    lanes: int, source: int, a: Floats, at: int, b: Floats, state: int, c: Floats, z: int, out: Floats
+) -> None:
+    """out[z] = a[source] * b[at] * c[state], by lane."""
+    w = np.uint64(lanes)
+    first, second, third, to = np.uint64(source) * w, np.uint64(at) * w, np.uint64(state) * w, np.uint64(z) * w
+    for lane in range(w):
+        out[to + lane] = a[first + lane] * b[second + lane] * c[third + lane]
+
+
 @kernel
-def _move_runs(
-    k: int, u: int, n_labels: int, graph: Graph, trie: Trie, m: Messages, group: Lanes, inverse_scale: Floats,
-    row: Floats,
-) -> None:  # fmt: skip
-    """Write alpha of the kept patterns of lengths 2 .. k-1 that end at token u and are no contexts."""
-    w, right_ptr = len(group.starts), trie.right_ptr
+def _move_runs(k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, row: Floats, ones: Floats) -> None:
+    """Write alpha of the kept patterns of lengths 2 .. k-1 that end at a token and are no contexts."""
+    right_ptr = trie.right_ptr
     # Longer ones first: they read those that are one label shorter, of the token before.
     for j in range(k - 1, 1, -1):
         for z in range(trie.node_ptr[j], trie.node_ptr[j + 1]):
             parent, before, newest = trie.parent[z], trie.before[z], np.int64(trie.newest[z])
             if trie.is_context[z] or (j == k - 1 and right_ptr[parent] == right_ptr[parent + 1]):
                 continue
-            state = trie.state[before]
+            state, to = trie.state[before], trie.state[z]
             if j == 2:
-                at = (state * n_labels + newest) * w
-                row[:w] = m.posterior[at : at + w]
+                _move_run(w, state * n_labels + newest, m.posterior, 0, ones, to, m.inverse_betas, z, m.runs)
             elif trie.is_context[before]:
                 _write_products(
                     w, state, graph.end[state] - state, state, z, z + 1, trie.newest, graph.table, m.exact, m.values,
                     row, 0,
                 )  # fmt: skip
+                _move_run(w, 0, row, 0, ones, to, m.inverse_betas, z, m.runs)
             else:
-                _write_products(
-                    w, state, 1, before, z, z + 1, trie.newest, graph.table, m.runs, m.values, row, 0
-                )  # fmt: skip
-            node, back = (u * n_labels + newest) * w, (u * len(graph.size) + trie.state[z]) * w
-            for lane in range(w):
-                # beta = back * scale / node
-                x = group.back[back + lane]
-                m.runs[z * w + lane] = row[lane] / x * group.node[node + lane] * inverse_scale[lane] if x > 0.0 else 0.0
+                arc = int(graph.table[state, newest])
+                _move_run(w, before, m.runs, arc, m.values, to, m.inverse_betas, z, m.runs)
 
 
 @kernel
@@ -287,7 +305,7 @@ def _level_group(
     """Add the patterns of length k of sentences side by side, after `backward_lanes`."""
     w, n_states, longest = len(group.starts), len(graph.size), group.lengths.max()
     sums, whole, inverse_scale, z = np.empty(n_labels * w), np.empty(w), np.empty(w), np.empty(w)
-    inverse = 1.0 / group.weights
+    inverse, ones = 1.0 / group.weights, np.ones(w)
     m.runs[:] = 0.0
     for u in range(longest):
         if u == 0:
@@ -299,7 +317,7 @@ def _level_group(
                 for b in range(n_labels):
                     m.new[b * w + lane] = group.weights[lane] / partition
         else:
-            _forward_token(u, n_labels, graph, factor, local, group, sums, whole, m)
+            _forward_token(u, n_labels, graph, factor, local, group, level.k > 2, sums, whole, m)
         for lane in range(w):
             inverse_scale[lane] = 1.0 / group.scale[u * w + lane]
         if u >= level.k - 1:
@@ -314,8 +332,9 @@ def _level_group(
                         group.starts[lane] + u, lane, w, n_labels, level, trie, pairs,
                         m.posterior if level.k == 2 else row, sign, pair_sums, pair_gradient,
                     )  # fmt: skip
-        if u > 0:
-            _move_runs(level.k, u, n_labels, graph, trie, m, group, inverse_scale, row)
+        if u > 0 and level.k > 2:
+            _inverse_betas(w, n_labels, graph.last, u, group.node, inverse_scale, group.back, m.inverse_betas)
+            _move_runs(level.k, n_labels, w, graph, trie, m, row, ones)
         _times_nodes(w, n_labels, graph.first, group.node, u * n_labels, inverse_scale, m.new, m.alpha, 0, z)
 
 
@@ -331,6 +350,16 @@ def _sentences_of(
             which[n] = i
             n += 1
     return which[:n]
+
+
+@kernel
+def _add_to_slots(level: Level, n_labels: int, trie: Trie, own: Floats, sums: Floats) -> None:
+    """Add sums by place to those by (pattern of length k - 1, label before it)."""
+    first = trie.node_ptr[level.k - 1]
+    for i in range(len(level.place) - 1):
+        begin, oldest = trie.right_ptr[trie.parent[first + i]], trie.oldest[first + i]
+        for j in range(level.place[i + 1] - level.place[i]):
+            sums[(trie.right_node[begin + j] - first) * n_labels + oldest] += own[level.place[i] + j]
 
 
 @kernel
@@ -352,8 +381,8 @@ def level_lanes(
     longest, lanes = sentences.ptr[which[-1] + 1] - sentences.ptr[which[-1]], min(LANES, len(which))
     n_states, n_arcs, n_nodes, n = len(graph.size), len(factor), len(trie.parent), level.place[-1]
     m = Messages(
-        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_arcs * lanes),
-        np.empty(n_arcs * lanes), np.empty(n_nodes * lanes),
+        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes),
+        np.empty(n_arcs * lanes), np.empty(n_arcs * lanes), np.empty(n_nodes * lanes),
     )  # fmt: skip
     row = np.empty(max(n if len(pairs.pair_node) > 0 else 0, n_labels) * lanes)
     lane_node, back = np.empty(longest * n_labels * lanes), np.empty(longest * n_states * lanes)
@@ -374,12 +403,6 @@ def level_lanes(
             Lanes(starts, lengths, sentences.weights[numbers], lane_node, back, scale), m, row, own, squares,
             sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient,
         )  # fmt: skip
-    total = sums.observed if clamp else sums.expected
-    for i in range(len(level.place) - 1):
-        before = trie.node_ptr[k - 1] + i
-        begin = trie.right_ptr[trie.parent[before]]
-        for j in range(level.place[i + 1] - level.place[i]):
-            slot = (trie.right_node[begin + j] - trie.node_ptr[k - 1]) * n_labels + trie.oldest[before]
-            total[slot] += own[level.place[i] + j]
-            if not clamp:
-                sums.squares[slot] += squares[level.place[i] + j]
+    _add_to_slots(level, n_labels, trie, own, sums.observed if clamp else sums.expected)
+    if not clamp:
+        _add_to_slots(level, n_labels, trie, squares, sums.squares)
