@@ -1,4 +1,4 @@
-"""The scan of all candidates on a pattern automaton, length by length: `kernels.pattern_levels`, `kernels.pattern_scan`.
+"""The scan of all candidates on a pattern automaton by length; see `kernels.pattern_levels`, `kernels.pattern_scan`.
 
 The gradient of (column a, pattern z) is E(a, z) - emp(a, z), expected and true counts. Both are not negative and do not
 grow when z gets longer on either side, nor from all tokens to those of a column. So patterns are kept for the next
