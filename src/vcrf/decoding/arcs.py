@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What an arc costs the dense lattice and the automaton, relative to each other: measured on decoding.
 _DENSE_ARC, _OWN_ARC = 1.0, 8.0
-# Scaled messages hold so many nats: see kernels.chain.
+# Scaled messages hold so many nats: see kernels.potentials.
 _MAX_RANGE = 600.0
 
 

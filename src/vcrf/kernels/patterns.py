@@ -11,7 +11,7 @@ and from left to right, with alpha scaled so that alpha * beta is the posterior,
 The posterior of what takes an arc is taken * back. Mass that a context has no own arc for is handed on to the context
 that it backs off to, longest first. Both are done by differences, at the cost of the own arcs alone; where digits
 would be lost that way, rows are summed in full, over positive numbers only. Sentences whose potentials span too much
-are flagged, as in `kernels.chain`.
+are flagged, as in `kernels.potentials`.
 """
 
 from __future__ import annotations

@@ -20,12 +20,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.corrections import apply_corrections, pattern_code, power, take_off_truth, undo_corrections
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.potentials import is_hard, node_scores, shift_nodes
-from vcrf.kernels.vectors import dots
+from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.product_steps import (
+    chain_backward,
+    chain_forward,
+    label_sums,
+    move_backward,
+    move_forward,
+    pair_sums,
+    square_pairs,
+    sum_to_one,
+)
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -51,120 +60,6 @@ class LossArrays(NamedTuple):
     final: Floats
     init: Floats
     bound: Floats
-
-
-@fast_kernel
-def _move_forward(
-    u: Floats, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int, n_states: int,
-    n_next: int, is_plain: bool, is_one: bool, out: Floats, out_first: int,
-) -> None:  # fmt: skip
-    """out[successor, h, b] += u[h, b] * node[b] * factor[b].
-
-    `is_plain` leaves the factor out, `is_one` takes the row at out_first for every successor.
-    """
-    first = row * n_labels
-    for b in range(n_labels):
-        dest = out_first + (0 if is_one else np.int64(successor[first + b]) * n_states) + b
-        x = node[at + b] if is_plain else node[at + b] * factor[first + b]
-        for k in range(0, n_next, n_labels):
-            out[dest + k] += x * u[k + b]
-
-
-@fast_kernel
-def _move_backward(
-    beta: Floats, beta_first: int, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int,
-    n_states: int, n_next: int, scale: float, is_plain: bool, is_one: bool, out: Floats, out_first: int,
-) -> None:  # fmt: skip
-    """out[h, b] += scale * beta[successor, h, b] * node[b] * factor[b]; flags as in `_move_forward`."""
-    first = row * n_labels
-    for b in range(n_labels):
-        origin = beta_first + (0 if is_one else np.int64(successor[first + b]) * n_states) + b
-        x = scale * node[at + b]
-        x = x if is_plain else x * factor[first + b]
-        for k in range(0, n_next, n_labels):
-            out[out_first + k + b] += x * beta[origin + k]
-
-
-@kernel
-def _chain_forward(
-    before: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
-    column: Floats, u: Floats,
-) -> None:  # fmt: skip
-    """u[h, b] = sum over the oldest label a of before[a, h] * table[a, h, b]: one row's step of the plain chain."""
-    if depth < order:
-        for s in range(power(n_labels, depth - 1)):
-            for b in range(n_labels):
-                u[s * n_labels + b] = before[first + s] * table[base + s * n_labels + b]
-        return
-    half = power(n_labels, order - 2)
-    if half == 1:
-        dots(forward, 0, before, first, u, 0, n_labels)
-        return
-    for h in range(half):
-        for a in range(n_labels):
-            column[a] = before[first + a * half + h]
-        dots(forward, h * n_labels * n_labels, column, 0, u, h * n_labels, n_labels)
-
-
-@kernel
-def _chain_backward(
-    back: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, backward: Floats,
-    column: Floats, beta: Floats, beta_first: int,
-) -> None:  # fmt: skip
-    """beta[a, h] = sum_b table[a, h, b] * back[h, b]: one row's step back."""
-    if depth < order:
-        for s in range(power(n_labels, depth - 1)):
-            total = 0.0
-            for b in range(n_labels):
-                total += table[base + s * n_labels + b] * back[first + s * n_labels + b]
-            beta[beta_first + s] = total
-        return
-    half = power(n_labels, order - 2)
-    if half == 1:
-        dots(backward, 0, back, first, beta, beta_first, n_labels)
-        return
-    for h in range(half):
-        dots(backward, h * n_labels * n_labels, back, first + h * n_labels, column, 0, n_labels)
-        for a in range(n_labels):
-            beta[beta_first + a * half + h] = column[a]
-
-
-@fast_kernel
-def _pair_sums(
-    before: Floats, back: Floats, first: int, n_rows: int, n_states: int, n_hist: int, half: int, n_labels: int,
-    weight: float, out: Floats,
-) -> None:  # fmt: skip
-    """out[s, b] += weight * sum over rows of before[s] * back[s % half, b]; half >= n_hist keeps all of s."""
-    n = np.uint64(n_labels)
-    for row in range(n_rows):
-        at = np.uint64(first + row * n_states)
-        for s in range(n_hist):
-            x = weight * before[at + np.uint64(s)]
-            g, o = at + np.uint64(s % half) * n, np.uint64(s) * n
-            for b in range(n):
-                out[o + b] += x * back[g + b]
-
-
-@fast_kernel
-def _square_pairs(
-    before: Floats, back: Floats, first: int, n_rows: int, n_labels: int, weight: float, out: Floats
-) -> None:
-    """`_pair_sums` for order 2, four rows at a time: out[a, b] += weight * sum over rows of before[a] * back[b]."""
-    n = np.uint64(n_labels)
-    for row in range(0, n_rows, 4):
-        # Past the end the last row is repeated with weight 0.
-        i0 = np.uint64(first) + np.uint64(row) * n
-        i1 = i0 + n if row + 1 < n_rows else i0
-        i2 = i1 + n if row + 2 < n_rows else i1
-        i3 = i2 + n if row + 3 < n_rows else i2
-        w1 = weight if row + 1 < n_rows else 0.0
-        w2 = weight if row + 2 < n_rows else 0.0
-        w3 = weight if row + 3 < n_rows else 0.0
-        for a in range(n):
-            x0, x1, x2, x3 = weight * before[i0 + a], w1 * before[i1 + a], w2 * before[i2 + a], w3 * before[i3 + a]
-            o = a * n
-            for b in range(n):
-                out[o + b] += x0 * back[i0 + b] + x1 * back[i1 + b] + x2 * back[i2 + b] + x3 * back[i3 + b]
 
 
 @kernel
@@ -219,35 +114,21 @@ def _forward(
         before[first:last] = 0.0
         for row in range(width + extra):
             q, is_picked = firsts[t] + row, row == width
-            _chain_forward(before, (here + row) * n_states, n_labels, depth, order, base, table, forward, column, u)
+            chain_forward(before, (here + row) * n_states, n_labels, depth, order, base, table, forward, column, u)
             if not is_picked:
-                _move_forward(
+                move_forward(
                     u, node, at, successor, factor, q, n_labels, n_states, n_next, False, picks, before, picked
                 )
             if picks:
                 on = picked if is_picked else first
-                _move_forward(
-                    u, node, at, successor, factor, q, n_labels, n_states, n_next, True, is_picked, before, on
-                )
-        total = _sum_to_one(before, first, last)
+                move_forward(u, node, at, successor, factor, q, n_labels, n_states, n_next, True, is_picked, before, on)
+        total = sum_to_one(before, first, last)
         if has_corrections:
             undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
         scale[t - start] = 1.0 / total
         log_z += np.log(total) + shifts[depth]
         at += n_labels
     return log_z
-
-
-@fast_kernel
-def _sum_to_one(x: Floats, first: int, last: int) -> float:
-    """Divide by the sum, and return it."""
-    total = 0.0
-    for k in range(first, last):
-        total += x[k]
-    inverse = 1.0 / total
-    for k in range(first, last):
-        x[k] *= inverse
-    return total
 
 
 @kernel
@@ -292,7 +173,7 @@ def _backward(
         base, width, here, after = offsets[depth], widths[t], rows[t - start], rows[t - start + 1]
         n_after = widths[t + 1] if t + 1 < stop else loss.final_ptr[i + 1] - loss.final_ptr[i]
         n_next = n_states if depth >= order else power(n_labels, depth)
-        _label_sums(before, after * n_states, beta, n_after + extra, n_states, n_next, n_labels, column)
+        label_sums(before, after * n_states, beta, n_after + extra, n_states, n_next, n_labels, column)
         for b in range(n_labels):
             residuals[t * n_labels + b] = weight * column[b]
         residuals[t * n_labels + y[t]] -= weight
@@ -301,13 +182,13 @@ def _backward(
         for row in range(width + extra):
             q, place, c, is_picked = firsts[t] + row, (here + row) * n_states, scale[t - start], row == width
             if not is_picked:
-                _move_backward(
+                move_backward(
                     beta, picked, node, at, successor, factor, q, n_labels, n_states, n_next, c, False, picks, back,
                     place,
                 )  # fmt: skip
             if picks:
                 on = picked if is_picked else 0
-                _move_backward(
+                move_backward(
                     beta, on, node, at, successor, factor, q, n_labels, n_states, n_next, c, True, is_picked, back,
                     place,
                 )  # fmt: skip
@@ -316,17 +197,17 @@ def _backward(
             apply_corrections(ptr, sizes, codes, factors, t, n_labels, depth, order, base, table, forward, backward)
         for row in range(width + extra):
             place = (here + row) * n_states
-            _chain_backward(back, place, n_labels, depth, order, base, table, backward, column, beta, row * n_states)
+            chain_backward(back, place, n_labels, depth, order, base, table, backward, column, beta, row * n_states)
         if wants_mean:
             mean += _mean_cost(loss, t, n_labels, depth, order, base, table, forward, messages, here, n_states, n_next)
         n_hist = power(n_labels, depth - 1)
         half = n_states // n_labels if depth == order else n_hist
         if len(arcs) == 0 and order == 2 and depth == 2 and not has_corrections:
-            _square_pairs(before, back, here * n_states, width + extra, n_labels, weight, sums)
+            square_pairs(before, back, here * n_states, width + extra, n_labels, weight, sums)
         else:
             arc = arcs[t - start] if len(arcs) else sums[n_states * n_labels :]
             arc[: n_hist * n_labels] = 0.0
-            _pair_sums(before, back, here * n_states, width + extra, n_states, n_hist, half, n_labels, 1.0, arc)
+            pair_sums(before, back, here * n_states, width + extra, n_states, n_hist, half, n_labels, 1.0, arc)
             for k in range(n_hist * n_labels):
                 arc[k] *= table[base + k]
                 counts[base + k] += weight * arc[k]
@@ -335,19 +216,6 @@ def _backward(
             undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
         at -= n_labels
     return mean
-
-
-@fast_kernel
-def _label_sums(
-    before: Floats, first: int, beta: Floats, n_rows: int, n_states: int, n_next: int, n_labels: int, out: Floats
-) -> None:
-    """out[b] = sum over rows and h of before[h, b] * beta[h, b]."""
-    for b in range(n_labels):
-        out[b] = 0.0
-    for row in range(n_rows):
-        for k in range(row * n_states, row * n_states + n_next, n_labels):
-            for b in range(n_labels):
-                out[b] += before[first + k + b] * beta[k + b]
 
 
 @kernel
@@ -376,7 +244,7 @@ def _mean_cost(
     u, back, total = messages.u, messages.back, 0.0
     for row in range(loss.width[t]):
         place = (here + row) * n_states
-        _chain_forward(messages.before, place, n_labels, depth, order, base, table, forward, messages.column, u)
+        chain_forward(messages.before, place, n_labels, depth, order, base, table, forward, messages.column, u)
         first = (loss.first[t] + row) * n_labels
         for k in range(0, n_next, n_labels):
             for b in range(n_labels):
@@ -397,6 +265,39 @@ def _mean_at_end(
 
 
 @kernel
+def _sentence(
+    sentences: Sentences, loss: LossArrays, i: int, t0: int, n_labels: int, node: Floats, shift: Floats,
+    tables: Tables, cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, values_only: bool,
+    n_rows: int, messages: Messages, beta: Floats, sums: Floats, counts: Floats, arcs: Floats, means: Floats,
+    out: PassOutput,
+) -> None:  # fmt: skip
+    """What `product_pass` writes of one sentence, the truth's longer patterns apart; t0 is the block's first token."""
+    start, stop = sentences.ptr[i], sentences.ptr[i + 1]
+    n_states = power(n_labels, tables.order - 1)
+    at = (start - t0) * n_labels
+    log_z = _forward(loss, i, start, stop, n_labels, node, at, tables, cor, table, forward, backward, picks, messages)
+    total = _finish(loss, i, stop - start, n_states, picks, messages, beta)
+    for t in range(start, stop):
+        log_z += shift[t - t0]
+    out.values[i] += log_z + np.log(total)
+    if values_only:
+        return
+    if total == 0.0:  # its weight is 0
+        out.residuals[start * n_labels : stop * n_labels] = 0.0
+        out.cor_residuals[cor.ptr[start] : cor.ptr[stop]] = 0.0
+        return
+    beta[: (n_rows - messages.rows[stop - start]) * n_states] /= total
+    kept = arcs[start - t0 : stop - t0] if len(arcs) else arcs
+    at_end = _mean_at_end(loss, i, stop - start, n_states, picks, messages, beta) if len(means) else 0.0
+    on_way = _backward(
+        sentences, loss, i, n_labels, node, (stop - 1 - t0) * n_labels, tables, cor, table, forward, backward,
+        picks, messages, beta, sums, counts, kept, len(means) > 0, out,
+    )  # fmt: skip
+    if len(means):
+        means[i] = at_end + on_way
+
+
+@kernel
 def product_pass(
     sentences: Sentences, loss: LossArrays, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats,
     tables: Tables, cor: Corrections, picks: bool, values_only: bool, counts: Floats, arcs: Floats, means: Floats,
@@ -411,23 +312,16 @@ def product_pass(
     (n_sentences,) gets those of the loss, or is empty.
     """
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
-    order = tables.order
+    order, extra = tables.order, 1 if picks else 0
     n_states = power(n_labels, order - 1)
-    node, shift, span = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
+    node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    for i in range(first, last):
-        a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
-        out.values[i] = -shift_nodes(node, n_labels, sentences.y, t0, a, z, 0.0, sentences.allowed, False, span, shift)
-        for t in range(a, z):
-            for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
-                span[t] += abs(cor.score[j])
-        out.hard[i] = 1 if is_hard(span, tables.span, a, z, order, loss.bound[i]) else 0
+    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, False, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     table, forward, backward = tables.exp.copy(), tables.forward.copy(), tables.backward.copy()
     # The first half sums over tokens without corrections; the second is one token's.
     sums = np.zeros(2 * n_states * n_labels)
-    extra = 1 if picks else 0
     beta, before, back = np.zeros(0), np.zeros(0), np.zeros(0)
     u, column = np.empty(n_states), np.empty(n_labels)
     for i in range(first, last):
@@ -441,29 +335,10 @@ def product_pass(
         if len(before) < n_rows * n_states:
             before, back, beta = np.zeros(n_rows * n_states), np.zeros(n_rows * n_states), np.zeros(n_rows * n_states)
         messages = Messages(numbers, before, back, scale, u, column)
-        at = (start - t0) * n_labels
-        log_z = _forward(
-            loss, i, start, stop, n_labels, node, at, tables, cor, table, forward, backward, picks, messages
-        )
-        total = _finish(loss, i, stop - start, n_states, picks, messages, beta)
-        for t in range(start, stop):
-            log_z += shift[t - t0]
-        out.values[i] += log_z + np.log(total)
-        if values_only:
-            continue
-        if total == 0.0:
-            out.residuals[start * n_labels : stop * n_labels] = 0.0
-            out.cor_residuals[cor.ptr[start] : cor.ptr[stop]] = 0.0
-            continue  # its weight is 0
-        beta[: (n_rows - numbers[stop - start]) * n_states] /= total
-        kept = arcs[start - t0 : stop - t0] if len(arcs) else arcs
-        at_end = _mean_at_end(loss, i, stop - start, n_states, picks, messages, beta) if len(means) else 0.0
-        on_way = _backward(
-            sentences, loss, i, n_labels, node, (stop - 1 - t0) * n_labels, tables, cor, table, forward, backward,
-            picks, messages, beta, sums, counts, kept, len(means) > 0, out,
+        _sentence(
+            sentences, loss, i, t0, n_labels, node, shift, tables, cor, table, forward, backward, picks, values_only,
+            n_rows, messages, beta, sums, counts, arcs, means, out,
         )  # fmt: skip
-        if len(means):
-            means[i] = at_end + on_way
     if values_only:
         counts = np.zeros_like(counts)
     take_off_truth(

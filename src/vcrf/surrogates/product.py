@@ -101,7 +101,9 @@ class ProductSurrogate(CrfSurrogate):
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
         means = self._means if self._wants_means else np.zeros(0)
         output = self._output(len(cor.score), clamp=False)
-        sentences = blocks.Sentences(problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed)
+        sentences = blocks.Sentences(
+            problem.sent_ptr, problem.y, self.costs, self.weights, problem.allowed, self._loss_arrays.bound
+        )
 
         def block(first: int, last: int) -> None:
             t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
