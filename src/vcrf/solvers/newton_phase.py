@@ -21,12 +21,14 @@ _NEWTON_BELOW = 0.5
 _NEWTON_BELOW_MOST = 5.0
 _NEWTON_BELOW_MEAN = 3e-3
 _NEWTON_BELOW_MANY = 2.0
+_NEWTON_BELOW_PATTERNS = 10.0
 # Newton steps on the most curved weights begin when no gradient exceeds its threshold by more than this share.
 _POLISH_BELOW = 1.0
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
 _FEW_NEW = 100
+_WIDER = 0.7
 _NUDGE = 1e-3
 
 
@@ -60,11 +62,13 @@ class NewtonPhase:
             return False
         # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
         distance = self.run.violation if self.run.penalty.is_smooth_part else self.run.excess
+        # A Hessian on the automaton costs as much as fifty passes, on the dense lattice as hundreds.
+        many = _NEWTON_BELOW_PATTERNS if self.run.surrogate.hessian_order is None else _NEWTON_BELOW_MANY
         is_near = (
             distance < _NEWTON_BELOW
             or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
             # With many weights the violations of the most curved ones stay, however many quasi-Newton steps are taken.
-            or (distance < _NEWTON_BELOW_MANY and self.run.on_face and n_free > newton.MAX_WEIGHTS)
+            or (distance < many and self.run.on_face and n_free > newton.MAX_WEIGHTS)
         )
         return is_near and self.can_model(n_free)
 
@@ -163,7 +167,9 @@ class NewtonPhase:
             if len(new) == 0:
                 return False
         self.run.check_limit()
-        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > 0.95 * state.thresholds))
+        # Where rows cannot be added, a wider choice: a feature that begins to move later means a new Hessian.
+        share = 0.95 if self.run.surrogate.hessian_order is not None else _WIDER
+        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > share * state.thresholds))
         if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
             chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         self.model = None  # before the new one is built: there is room for one
