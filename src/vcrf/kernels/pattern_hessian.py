@@ -26,10 +26,10 @@ from vcrf.kernels.patterns import (
 from vcrf.types import Floats, Ints, UInts32
 
 # Posterior below which an arc is left out at a token, and how many contexts a token may have at the most.
-_LIVE = 1e-4
+_LIVE = 1e-5
 _MAX_LIVE = 256
 # A past feature is dropped when its covariances are below this share of their largest so far.
-_FORGOTTEN = 1e-3
+_FORGOTTEN = 1e-4
 
 
 class Firing(NamedTuple):

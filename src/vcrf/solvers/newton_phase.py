@@ -27,8 +27,10 @@ _POLISH_BELOW = 1.0
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
-_FEW_NEW = 100
+_FEW_NEW, _FEW_NEW_PATTERNS = 100, 40
 _WIDER = 0.7
+# With a sparse model on the automaton the scan comes when the gap on the working set is this share of the certified one.
+_SCAN_BELOW = 0.25
 _NUDGE = 1e-3
 
 
@@ -42,6 +44,7 @@ class NewtonPhase:
     is_block_enough : Newton steps on the most curved weights, with quasi-Newton steps on all, come to a moderate gap
         in half the time that exact Hessians of thousands of weights take. They do not come to a small one, and may
         settle. On a pattern automaton a pass costs more and a Hessian less: all weights at once.
+    is_by_patterns : whether passes and Hessians are those of a pattern automaton
     is_sparse_round : whether the last round was with a sparse model
     most_weights : that Newton steps are taken on
     """
@@ -50,8 +53,8 @@ class NewtonPhase:
         self.run, self.n_rest, self.is_sparse_round = run, 0, False
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None
-        is_dense = run.surrogate.hessian_order is not None
-        self.is_block_enough = run.tol >= _BLOCK_TOL and not run.penalty.is_smooth_part and is_dense
+        self.is_by_patterns = run.surrogate.hessian_order is None
+        self.is_block_enough = run.tol >= _BLOCK_TOL and not run.penalty.is_smooth_part and not self.is_by_patterns
         self.most_weights = newton.MAX_WEIGHTS
 
     def is_near(self, state: State) -> bool:
@@ -63,7 +66,7 @@ class NewtonPhase:
         # With an l2 part the gradient exceeds the threshold even at the optimum; the conditions' violation tells.
         distance = self.run.violation if self.run.penalty.is_smooth_part else self.run.excess
         # A Hessian on the automaton costs as much as fifty passes, on the dense lattice as hundreds.
-        many = _NEWTON_BELOW_PATTERNS if self.run.surrogate.hessian_order is None else _NEWTON_BELOW_MANY
+        many = _NEWTON_BELOW_PATTERNS if self.is_by_patterns else _NEWTON_BELOW_MANY
         is_near = (
             distance < _NEWTON_BELOW
             or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
@@ -86,8 +89,11 @@ class NewtonPhase:
                 break
             is_new = self._renew_model(state)
             self.is_sparse_round = is_sparse = isinstance(self.model, SparseModel)
-            # Each step on many weights takes seconds: none for a gap that is small enough as it is.
-            enough = max(enough, 0.8 * self.run.tol * state.objective) if is_sparse else enough
+            # Each step on many weights takes seconds: none for a gap that is small enough as it is, nor, on the
+            # automaton, for one below that of other weights, which a scan finds in less time.
+            if is_sparse:
+                share = _SCAN_BELOW if self.is_by_patterns else 0.0
+                enough = max(enough, 0.8 * self.run.tol * state.objective, share * self.run.gap(state))
             new, step = self._step(state, self.model)
             state = state if new is None else new
             self.run.report(state, "newton")
@@ -157,18 +163,17 @@ class NewtonPhase:
     def _renew_model(self, state: State) -> bool:
         """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        few = _FEW_NEW_PATTERNS if self.is_by_patterns else _FEW_NEW
         if self.model is not None:
             new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
-            # A model from an automaton leaves out rare arcs: exact rows do not fit it.
-            is_exact = self.run.surrogate.hessian_order is not None
-            if isinstance(self.model, SparseModel) and is_exact and 0 < len(new) <= _FEW_NEW:
+            if isinstance(self.model, SparseModel) and 0 < len(new) <= few:
                 self.model = self._extended(self.model, state, new)
                 return False
             if len(new) == 0:
                 return False
         self.run.check_limit()
-        # Where rows cannot be added, a wider choice: a feature that begins to move later means a new Hessian.
-        share = 0.95 if self.run.surrogate.hessian_order is not None else _WIDER
+        # On the automaton a wider choice: it costs next to nothing there, and a row added later a pass.
+        share = _WIDER if self.is_by_patterns else 0.95
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > share * state.thresholds))
         if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
             chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
