@@ -188,6 +188,13 @@ class _Run:
         value, g = self.surrogate.value_and_gradient(self.active, w)
         return _Point(w, value, g, value + self.groups.penalty(w))
 
+    def _try_weights(self, w: Floats) -> tuple[_Point, BudgetError | None]:
+        """As `_evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
+        try:
+            return self._evaluate(w), None
+        except BudgetError as refusal:
+            return _Point(w, np.inf, np.zeros(len(w)), np.inf), refusal
+
     def _certify(self) -> None:
         """Lower bound from a scan; groups that exceed their strength join the working set."""
         w, features, groups = self.point.w, self.active.features, self.groups
@@ -244,14 +251,17 @@ class _Run:
         longest = _LONGEST_STEP * (1.0 + float(np.abs(point.w).max(initial=0.0)))
         d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
         predicted = float(point.g @ d) + self.groups.penalty(point.w + d) - self.groups.penalty(point.w)
-        step = 1.0
+        step, refusal = 1.0, None
         while step > 1e-4:
-            new = self._evaluate(point.w + step * d)
+            new, refusal = self._try_weights(point.w + step * d)
             if new.objective <= point.objective + 1e-4 * step * predicted:
                 self.memory.add(new.w - point.w, new.g - point.g)
                 self.point = new
                 return True
             step *= 0.4
+        if refusal is not None and not len(self.memory):
+            # The shortest step of all could not be evaluated either, in the direction of the gradient.
+            raise refusal
         self.memory.clear()
         return False
 

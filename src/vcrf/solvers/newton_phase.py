@@ -154,7 +154,7 @@ class NewtonPhase:
         # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
         noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
         while step > 1e-3:
-            new = self.run.evaluate(state, state.w + step * d)
+            new = self.run.try_weights(state, state.w + step * d)
             if new.objective <= state.objective + 0.1 * step * predicted + noise:
                 return new, step
             step *= 0.5

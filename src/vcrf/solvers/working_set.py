@@ -166,6 +166,7 @@ class _Run:
         self.watch: Watch | None = None
         self.gap_moves = _GAP_MOVES
         self.n_vain, self.least_gap = 0, np.inf
+        self.refusal: BudgetError | None = None  # why the last trial could not be evaluated
         self.began = time.perf_counter()
 
     def _can_carry_weight(self, mass: Floats) -> Bools:
@@ -320,6 +321,15 @@ class _Run:
             self._best = new
         return new
 
+    def try_weights(self, state: State, w: Floats) -> State:
+        """As `evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
+        self.refusal = None
+        try:
+            return self.evaluate(state, w)
+        except BudgetError as refusal:
+            self.refusal = refusal
+            return State(state.active, state.groups, state.thresholds, w)
+
     def check_limit(self) -> None:
         if self.surrogate.n_passes >= self.max_passes:
             raise Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
@@ -463,6 +473,9 @@ class _Run:
         if new is None and len(self.memory):
             self.memory.clear()
             new, trials = self._search(state)
+        if new is None and self.refusal is not None:
+            # The shortest step of all could not be evaluated either.
+            raise self.refusal
         return new, trials
 
     def _search(self, state: State) -> tuple[State | None, int]:
@@ -484,7 +497,7 @@ class _Run:
         for trials in range(1, 30):
             w = state.w + step * d
             w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
-            new = self.evaluate(state, w)
+            new = self.try_weights(state, w)
             slope = float(pseudo @ (w - state.w))
             if new.objective <= state.objective + 1e-4 * slope:
                 self.memory.add(w - state.w, new.g - state.g)
