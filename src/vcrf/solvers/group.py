@@ -124,13 +124,13 @@ class _Run:
 
     def run(self, start: SolverResult | None) -> SolverResult:
         status = Status.CONVERGED
-        self._set_groups(start.features if start is not None else np.zeros(0, np.int64))
+        self.active, self.groups = self._working_set(start.features if start is not None else np.zeros(0, np.int64))
         w = np.zeros(len(self.active))
         if start is not None:
             where = np.minimum(np.searchsorted(self.active.features, start.features), max(len(w) - 1, 0))
             is_there = self.active.features[where] == start.features if len(w) else np.zeros(len(where), bool)
             w[where[is_there]] = start.weights[is_there]
-        self.point = self._evaluate(w)
+        self.point = self._evaluate(self.active, self.groups, w)
         n_steps, n_idle, best_gap = 30, 0, np.inf
         try:
             while True:
@@ -147,6 +147,7 @@ class _Run:
                     raise _Stop(Status.STALLED)
         except (_Stop, KeyboardInterrupt) as stop:
             status = stop.status if isinstance(stop, _Stop) else Status.INTERRUPTED
+            self.memory.clear()  # an interruption may have left it with the working set before
             self._certify()
             if self._gap() <= self.tol * self.point.objective:
                 status = Status.CONVERGED
@@ -156,8 +157,8 @@ class _Run:
 
     # ----- groups
 
-    def _set_groups(self, features: Ints) -> None:
-        """Make the working set of all groups that have one of the features."""
+    def _working_set(self, features: Ints) -> tuple[ActiveSet, Groups]:
+        """The working set of all groups that have one of the features."""
         problem = self.problem
         column, length, _ = problem.split_features(features)
         pairs = np.unique(column.astype(np.int64) * (problem.order + 1) + length)
@@ -167,10 +168,10 @@ class _Run:
             problem.join_features(np.full(problem.n_labels**k, c, np.uint32), int(k), np.arange(problem.n_labels**k))
             for c, k in zip(columns.tolist(), lengths.tolist(), strict=True)
         ]
-        self.active: ActiveSet = self.surrogate.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
+        active = self.surrogate.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
         sizes = np.array([len(part) for part in parts], np.int64)
         first = np.cumsum(sizes) - sizes
-        self.groups = Groups(sizes, self.penalty.thresholds(self.active.features[first]))
+        return active, Groups(sizes, self.penalty.thresholds(active.features[first]))
 
     def _suspects(self, scan: Scan) -> Ints:
         """Features of the groups whose norm may exceed their strength; the scan has bounds, or large entries."""
@@ -184,39 +185,42 @@ class _Run:
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, w: Floats) -> _Point:
-        value, g = self.surrogate.value_and_gradient(self.active, w)
-        return _Point(w, value, g, value + self.groups.penalty(w))
+    def _evaluate(self, active: ActiveSet, groups: Groups, w: Floats) -> _Point:
+        value, g = self.surrogate.value_and_gradient(active, w)
+        return _Point(w, value, g, value + groups.penalty(w))
 
     def _try_weights(self, w: Floats) -> tuple[_Point, BudgetError | None]:
         """As `_evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
         try:
-            return self._evaluate(w), None
+            return self._evaluate(self.active, self.groups, w), None
         except BudgetError as refusal:
             return _Point(w, np.inf, np.zeros(len(w)), np.inf), refusal
 
     def _certify(self) -> None:
-        """Lower bound from a scan; groups that exceed their strength join the working set."""
+        """Lower bound from a scan; groups that exceed their strength join the working set.
+
+        Working set and point change together, at the end: Ctrl-C may come at any time before.
+        """
         w, features, groups = self.point.w, self.active.features, self.groups
         nonzero = np.flatnonzero(w)
         _, scan = self.surrogate.scan(self.surrogate.compile(features[nonzero]), w[nonzero], self.limits)
         used = features[(groups.norms(w) > 0.0)[groups.of]]
-        self._set_groups(np.union1d(used, self._suspects(scan)))
-        wide = np.zeros(len(self.active))
-        wide[np.searchsorted(self.active.features, features[nonzero])] = w[nonzero]
-        self.point = self._evaluate(wide)
-        groups = self.groups
-        ratios = groups.norms(self.point.g) / groups.strengths
-        self.excess = float(ratios.max(initial=1.0)) - 1.0
-        bound = (self.point.value - float(wide @ self.point.g)) / (1.0 + self.excess)
-        self.lower_bound = max(self.lower_bound, bound)
-        curvature = self.surrogate.curvatures(self.active)
+        active, groups = self._working_set(np.union1d(used, self._suspects(scan)))
+        wide = np.zeros(len(active))
+        wide[np.searchsorted(active.features, features[nonzero])] = w[nonzero]
+        point = self._evaluate(active, groups, wide)
+        ratios = groups.norms(point.g) / groups.strengths
+        excess = float(ratios.max(initial=1.0)) - 1.0
+        bound = (point.value - float(wide @ point.g)) / (1.0 + excess)
+        curvature = self.surrogate.curvatures(active)
         kept = ((ratios > 0.9) | (groups.norms(wide) > 0.0))[groups.of]
-        self._set_groups(self.active.features[kept])
-        self.point = _Point(wide[kept], self.point.value, self.point.g[kept], self.point.objective)
+        active, groups = self._working_set(active.features[kept])
         # At the optimum the variance of a group in use is about its strength; on the way it may vanish.
-        floor = np.maximum(1e-3 * self.groups.strengths[self.groups.of], 1e-8 * float(curvature.max(initial=0.0)))
-        self.curvature = np.maximum(curvature[kept], floor)
+        floor = np.maximum(1e-3 * groups.strengths[groups.of], 1e-8 * float(curvature.max(initial=0.0)))
+        curvature = np.maximum(curvature[kept], floor)
+        point = _Point(wide[kept], point.value, point.g[kept], point.objective)
+        self.lower_bound, self.excess = max(self.lower_bound, bound), excess
+        self.active, self.groups, self.point, self.curvature = active, groups, point, curvature
         self._keep_secants(features)
 
     def _keep_secants(self, old: Ints) -> None:
@@ -293,10 +297,10 @@ class _Run:
     def _result(self, status: Status) -> SolverResult:
         if self.watch is not None and self.watch.preferred is not None:
             features, w = self.watch.preferred
-            self._set_groups(features)
+            self.active, self.groups = self._working_set(features)
             wide = np.zeros(len(self.active))
             wide[np.searchsorted(self.active.features, features)] = w
-            self.point = self._evaluate(wide)
+            self.point = self._evaluate(self.active, self.groups, wide)
             status = Status.CONVERGED if self._gap() <= self.tol * self.point.objective else Status.CHOSEN
         point, nonzero = self.point, np.flatnonzero(self.point.w)
         return SolverResult(
