@@ -15,6 +15,7 @@ from vcrf import load
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.data.layout import Layout
 from vcrf.model_file import load_model
+from vcrf.surrogates.crf import CrfSurrogate
 
 KEYS = {
     "objective", "gap", "relative_gap", "kkt_violation", "n_candidates", "n_columns", "n_active", "seconds",
@@ -270,6 +271,27 @@ def test_ctrl_c_in_the_search_and_again_in_the_training(long_training: Path, tmp
     assert process.returncode == 130
     assert b"Interrupted: the model is the best so far" in err
     assert load(path).status_.name == "INTERRUPTED"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+@pytest.mark.parametrize("norm", ["l1", "group"])
+def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver has no weights yet: what it answers is no model."""
+    scan, calls = CrfSurrogate.scan, []
+
+    def interrupted(*args: object) -> object:
+        calls.append(1)
+        if len(calls) == 1:
+            signal.raise_signal(signal.SIGINT)
+        return scan(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CrfSurrogate, "scan", interrupted)
+    data = tmp_path / "few.conllu"
+    data.write_text(conllu(SyntheticLanguage().sample(5)), encoding="utf-8")
+    result = Call()("train", data, "-o", tmp_path / "m.vcrf", "--norm", norm, "--threads", 1, code=130)
+    assert calls
+    assert "Interrupted: no file was written." in result.stderr
+    assert not (tmp_path / "m.vcrf").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -14,8 +14,8 @@ class Interrupts:
     """A context from training to the written model.
 
     The first Ctrl-C is a KeyboardInterrupt, which the solver answers with its best weights; it is an ordinary one as
-    long as there are none. Later ones are ignored, but for the training after an interrupted search over strengths:
-    that they end too, at the solver's next record.
+    long as there are none, whatever the solver answers. Later ones are ignored, but for the training after an
+    interrupted search over strengths: that they end too, at the solver's next record.
 
     Attributes
     ----------
@@ -25,6 +25,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.is_interrupted = False
         self._has_weights = False
+        self._is_early = False
         self._is_solved = False
         self._is_urgent = False
         self._before: Any = None
@@ -44,6 +45,7 @@ class Interrupts:
 
     def see_record(self) -> bool:
         """Tell that the solver has weights; answers whether it shall stop."""
+        self._check_early()
         self._has_weights = True
         return self._is_urgent
 
@@ -53,13 +55,20 @@ class Interrupts:
 
     def see_model(self) -> None:
         """Tell that there is a model: nothing is left to interrupt but its writing."""
+        self._check_early()
         self._is_solved = True
+
+    def _check_early(self) -> None:
+        """Raise again what a solver answered with a result though it had no weights: such a model has no use."""
+        if self._is_early:
+            raise KeyboardInterrupt
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         if self.is_interrupted:
             self._is_urgent = True
             return
         if not self._has_weights:
+            self._is_early = True
             raise KeyboardInterrupt
         self.is_interrupted = True
         # Not through sys.stderr: the signal may have come while that was being written to.
