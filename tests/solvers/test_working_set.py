@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from enumeration import (
@@ -23,6 +24,7 @@ from enumeration import (
     sources_of,
 )
 from small_problems import WORD, Case, cases, count_scale, penalty_of, strengths
+from vcrf import VCRF
 from vcrf.families import BIAS, Family, NamedFeature, intern_sentences, paper_families, read_attributes
 from vcrf.families.text import Text
 from vcrf.penalties import FamilyPenalty
@@ -296,6 +298,18 @@ def test_strength_zero_at_a_minimiser_is_uncertified():
     result = solve(problem, FamilyPenalty(np.zeros(1), np.zeros(1)))
     assert result.status is Status.UNCERTIFIED
     assert result.objective == pytest.approx(np.log(2.0))
+
+
+@pytest.mark.parametrize("inference", ["dense", "patterns"])
+def test_strength_zero_down_to_an_objective_of_zero(inference):
+    """Labels that the words tell: the objective underflows on the way."""
+    X = [["a", "b", "c", "a"], ["b", "c"], ["c"]] * 2
+    y = [["A", "B", "A", "B"], ["B", "A"], ["A"]] * 2
+    tagger = VCRF(tags=3, base_strength=0, inference=inference, max_passes=2000, n_jobs=1)
+    with pytest.warns(ConvergenceWarning):
+        tagger.fit(X, y)
+    assert tagger.status_ is Status.UNCERTIFIED
+    assert abs(tagger.objective_) < 1e-6
 
 
 # ---- reductions ----

@@ -208,7 +208,7 @@ class NewtonPhase:
 
     def _mean_violation(self, state: State) -> float:
         """Sum of |w| times the violation of its condition, as a share of the objective: what the gap costs at best."""
-        return float(np.abs(state.w) @ np.abs(state.pseudo)) / state.objective
+        return float(np.abs(state.w) @ np.abs(state.pseudo)) / max(state.objective, 1e-300)
 
     def _total_violation(self, state: State) -> float:
         """Sum of the violations in the working set, each relative to its threshold."""

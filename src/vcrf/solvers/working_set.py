@@ -198,9 +198,7 @@ class _Run:
                 if self.newton.is_near(state):
                     state = self.newton.minimise(state, 0.5 * self.tol)
                 else:
-                    # Where there is no certificate, every step that decreases is taken.
-                    target = max(0.1 * self.gap(state) / state.objective, 0.5 * self.tol)
-                    state = self._minimise(state, target if self.is_certifiable else 0.0, n_steps)
+                    state = self._minimise(state, self._target(state), n_steps)
                     state = self.newton.polish(state)
                 self._check_settled(state)
                 # Near the optimum the objective is flat in double precision while the gap still shrinks.
@@ -254,7 +252,7 @@ class _Run:
         if (has_model and self.newton.can_model(n_free)) or not self.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
-            decrease = (self.mark[1] - now[1]) / now[1] * 100.0 / (now[0] - self.mark[0])
+            decrease = (self.mark[1] - now[1]) / max(now[1], 1e-300) * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
                 if has_model and can_model(self.surrogate, n_free, self.newton.most_weights):
@@ -448,6 +446,13 @@ class _Run:
         return state.objective - max(found.lower_bound, 0.0)
 
     # ----- minimise on the working set
+
+    def _target(self, state: State) -> float:
+        """Relative gap on the working set to minimise to. Without a certificate every step that decreases is taken.
+
+        Where there is one, an objective of 0 has the gap 0, and the run is over.
+        """
+        return max(0.1 * self.gap(state) / state.objective, 0.5 * self.tol) if self.is_certifiable else 0.0
 
     def _minimise(self, state: State, target: float, max_steps: int) -> State:
         """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
