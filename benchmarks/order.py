@@ -1,7 +1,7 @@
 """Training and tagging at orders 1 .. 5 and the same strengths: the pattern automaton beside the dense lattice.
 
     python benchmarks/order.py [english:upos twitter-tweebank:xpos english:xpos] [--orders 1 2 3 4 5] [--sentences 1000]
-                               [--occurrences 2] [--dense 5] [--jobs 2] [--limit 3600]
+                               [--occurrences 2] [--dense 5] [--dense-pass 2] [--jobs 2] [--limit 3600]
 
 Prints a Markdown table, row by row as points end. Each point trains in a process of its own, so that its peak memory is
 its own; one that fails or takes longer than `--limit` seconds has a row that says so, and the others go on.
@@ -77,7 +77,7 @@ def run_apart(name: str, tag: str, order: int, inference: str, options: argparse
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=options.limit)
     except subprocess.TimeoutExpired:
-        return {"failed": f"stopped after {options.limit:.0f} s"}
+        return {"failed": f"stopped after {options.limit:g} s"}
     except subprocess.CalledProcessError as error:
         last = error.stderr.strip().splitlines()[-1:] or [f"ended with status {error.returncode}"]
         return {"failed": last[0].replace("|", "/")}
@@ -128,9 +128,11 @@ def show(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["english:upos", "twitter-tweebank:xpos", "english:xpos"])
-    parser.add_argument("--orders", nargs="+", type=int, default=[1, 2, 3, 4, 5])
-    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument(
+        "names", nargs="*", type=peers.dataset, default=["english:upos", "twitter-tweebank:xpos", "english:xpos"]
+    )
+    parser.add_argument("--orders", nargs="+", type=peers.at_least(1), default=[1, 2, 3, 4, 5])
+    parser.add_argument("--sentences", type=peers.at_least(1), default=1000)
     parser.add_argument("--occurrences", type=float, default=2.0)
     parser.add_argument("--dense", type=int, default=5, help="highest order of the dense lattice")
     parser.add_argument("--dense-pass", type=float, default=2.0, help="longest pass of the dense lattice in seconds")

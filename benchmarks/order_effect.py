@@ -54,10 +54,12 @@ def evaluate(name: str, tag: str, order: int, share: float, options: argparse.Na
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["tamil:upos", "twitter-tweebank:xpos", "basque:upos"])
-    parser.add_argument("--orders", nargs="+", type=int, default=[1, 2, 3, 4, 5])
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--sentences", type=int, default=600)
+    parser.add_argument(
+        "names", nargs="*", type=peers.dataset, default=["tamil:upos", "twitter-tweebank:xpos", "basque:upos"]
+    )
+    parser.add_argument("--orders", nargs="+", type=peers.at_least(1), default=[1, 2, 3, 4, 5])
+    parser.add_argument("--folds", type=peers.at_least(2), default=5)
+    parser.add_argument("--sentences", type=peers.at_least(1), default=600)
     parser.add_argument("--occurrences", type=float, default=1.0)
     parser.add_argument("--share", nargs="+", type=float, default=[0.0, 1.0])
     parser.add_argument("--tol", type=float, default=0.01)

@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -65,6 +65,27 @@ def read_treebank(name: str, split: str, label: str = "upos") -> tuple[list[list
     if not tokens:
         raise ValueError(f"{path.name} has no sentence of split {split!r}.")
     return tokens, labels
+
+
+def dataset(text: str) -> str:
+    """A treebank and its labels, as in "english:xpos"; for arguments of the command line."""
+    name, _, label = text.partition(":")
+    if label not in LABEL_COLUMNS or not (DATA_FOLDER / f"{name}.conllu.gz").is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a treebank of the data folder and {' or '.join(LABEL_COLUMNS)}, as in english:upos"
+        )
+    return text
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Whole numbers from `least` on; for arguments of the command line."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number, at least {least}")
+        return int(text)
+
+    return parse
 
 
 def _shape(word: str) -> str:

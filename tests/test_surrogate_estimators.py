@@ -169,3 +169,5 @@ def test_ways_of_summing_that_a_solver_lacks_are_refused(tagger: VCRF) -> None:
         tagger.fit([["a", "b"]] * 4, [["A", "B"]] * 4)
     with pytest.raises(InputError, match="one of 'auto', 'dense', 'patterns'"):
         type(tagger)(inference="nonsense").fit([["a", "b"]] * 4, [["A", "B"]] * 4)
+    with pytest.raises(InputError, match="one of 'auto', 'dense', 'patterns'"):
+        type(tagger)(norm="group", inference="nonsense").fit([["a", "b"]] * 4, [["A", "B"]] * 4)

@@ -72,12 +72,14 @@ class _MaxEstimator(VCRF):
 
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
         from vcrf.solvers.cutting_plane import solve_max
+        from vcrf.surrogates.patterns import check_lattice
 
         is_group = self._form()["norm"] == "group"
-        if is_group and self.inference not in ("auto", "dense"):
+        check_lattice(self.inference)
+        if is_group and self.inference == "patterns":
             raise InputError(
-                f"inference={self.inference!r}: expected 'auto' or 'dense'. For {self._kind} with norm='group' "
-                "'patterns' is not to be had; use another norm."
+                f"inference='patterns': expected 'auto' or 'dense'. For {self._kind} with norm='group' 'patterns' is "
+                "not to be had; use another norm."
             )
         problem = data.problem
         return solve_max(

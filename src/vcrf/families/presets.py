@@ -41,7 +41,10 @@ def paper_families(words: int = 2, tags: int = 2, affix: int = 3) -> list[Family
 
 
 def transition_families(tags: int = 2) -> list[Family]:
-    """Plain tag patterns of length 2 .. tags, and patterns of length 1 .. tags-1 at both ends of the sentence."""
+    """Plain tag patterns of length 2 .. tags, the first label, and the last 1 .. tags-1 labels of a sentence.
+
+    A pattern belongs to the token that it ends at, so that of START only patterns of one label occur.
+    """
     plain = [Family(f"tags:{k}", (BIAS,), k) for k in range(2, tags + 1)]
     ends = [Family(f"ends:{k}", (START, END), k) for k in range(1, max(tags, 2))]
     return plain + ends

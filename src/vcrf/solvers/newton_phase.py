@@ -28,10 +28,11 @@ _POLISH_BELOW = 1.0
 _BLOCK_TOL = 1e-4
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
 _FEW_NEW, _FEW_NEW_PATTERNS = 100, 40
-_WIDER = 0.7
-# With a sparse model on the automaton the scan comes when the gap on the working set is this share of the certified one.
-_SCAN_BELOW = 0.25
 _NUDGE = 1e-3
+# Share of the threshold from which on the gradient of a zero weight brings it into a model of the automaton.
+_WIDER = 0.7
+# With a sparse model on the automaton a scan comes when the gap on the working set is this share of the certified.
+_SCAN_BELOW = 0.25
 
 
 class NewtonPhase:

@@ -51,13 +51,18 @@ def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     With "auto" problems of order 2 are dense, unless scans keep posteriors of all arcs and these are too many; above,
     each working set has the cheaper of the two.
     """
-    if lattice not in LATTICES:
-        raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
+    check_lattice(lattice)
     is_small = problem.order == 2 and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
     if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
         check_dense(problem.n_labels, problem.order)
         return True
     return False
+
+
+def check_lattice(lattice: str) -> None:
+    """Refuse what is no lattice."""
+    if lattice not in LATTICES:
+        raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
 
 
 def check_dense(n_labels: int, order: int) -> None:
