@@ -25,11 +25,11 @@ from vcrf.kernels.patterns import (
 )
 from vcrf.types import Floats, Ints, UInts32
 
-# Posterior below which an arc is left out at a token, and how many contexts a token may have at the most.
-_LIVE = 1e-5
+# Posterior below which an arc is left out at a token, times `detail`; how many contexts a token may have at the most.
+_LIVE = 1e-4
 _MAX_LIVE = 256
-# A past feature is dropped when its covariances are below this share of their largest so far.
-_FORGOTTEN = 1e-4
+# A past feature is dropped when its covariances are below this share of their largest so far, times `detail`.
+_FORGOTTEN = 1e-3
 
 
 class Firing(NamedTuple):
@@ -117,12 +117,12 @@ def _label_features(firing: Firing, t: int, current: Current) -> None:
 
 
 @kernel
-def _first_moves(n_labels: int, given: Floats, moves: Moves) -> int:
+def _first_moves(n_labels: int, given: Floats, detail: float, moves: Moves) -> int:
     """Moves of the first token: its labels, whose masses are given."""
     n, whole, kept = 0, given[:n_labels].sum(), 0.0
     for b in range(n_labels):
         z = given[b] / whole
-        if z > _LIVE:
+        if z > _LIVE * detail:
             moves.source[n], moves.target[n], moves.label[n], moves.arc[n] = -1, b, b, -1
             moves.conditional[n] = z
             kept += z
@@ -136,7 +136,7 @@ def _first_moves(n_labels: int, given: Floats, moves: Moves) -> int:
 @kernel
 def _later_moves(
     n_labels: int, live: Ints, prob: Floats, n_live: int, table: UInts32, arc_state: UInts32, factor: Floats,
-    back: Floats, at: int, given: Floats, moves: Moves,
+    back: Floats, at: int, given: Floats, detail: float, moves: Moves,
 ) -> int:  # fmt: skip
     """Moves from the live contexts; targets are states. `given`, if not empty, has the conditionals, from at * L on."""
     n = 0
@@ -153,7 +153,7 @@ def _later_moves(
             best = b if values[b] > values[best] else best
         kept, first = 0.0, n
         for b in range(n_labels):
-            if b == best or prob[k] * values[b] > _LIVE * whole:
+            if b == best or prob[k] * values[b] > _LIVE * detail * whole:
                 arc = np.int64(table[p, b])
                 moves.source[n], moves.target[n], moves.label[n], moves.arc[n] = k, arc_state[arc], b, arc
                 moves.conditional[n] = values[b]
@@ -339,7 +339,7 @@ def _remember(
 
 
 @kernel
-def _forget(past: Past, n_live: int, n_slots: int) -> int:
+def _forget(past: Past, n_live: int, n_slots: int, detail: float) -> int:
     """Drop slots whose covariances have died out; returns the new number of slots."""
     j = 0
     while j < n_slots:
@@ -347,7 +347,7 @@ def _forget(past: Past, n_live: int, n_slots: int) -> int:
         for k in range(n_live):
             largest = max(largest, abs(past.moved[k, j]))
         past.peak[j] = max(past.peak[j], largest)
-        if largest > _FORGOTTEN * past.peak[j]:
+        if largest > _FORGOTTEN * detail * past.peak[j]:
             j += 1
             continue
         past.slot_of[past.slots[j]] = -1
@@ -385,7 +385,7 @@ def scratch(
 @kernel
 def sentence_covariances(
     start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
-    back: Floats, given: Floats, weight: float, firing: Firing,
+    back: Floats, given: Floats, weight: float, detail: float, firing: Firing,
     work: tuple[Moves, Past, Current, Ints, Ints, Floats], part: int, n_parts: int, out: Floats,
 ) -> None:  # fmt: skip
     """Add one sentence: out + out.T is the Hessian. `back` or `given` as in `pattern_scan.level_sentence`."""
@@ -395,12 +395,13 @@ def sentence_covariances(
     for u in range(stop - start):
         t = start + u
         if u == 0:
-            n = _first_moves(n_labels, given if len(given) > 0 else back, moves)
+            n = _first_moves(n_labels, given if len(given) > 0 else back, detail, moves)
         else:
             apply_local(arcs, local.factor, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, factor)
             n = _later_moves(
-                n_labels, live, prob, n_live, graph.table, graph.arc_state, factor, back, u * n_states, given, moves
-            )
+                n_labels, live, prob, n_live, graph.table, graph.arc_state, factor, back, u * n_states, given, detail,
+                moves,
+            )  # fmt: skip
             undo_local(arcs, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, original, factor)
         n, n_live = _enter(moves, n, place, live, prob)
         _patterns_of_moves(firing, t, graph.rank, graph.rank_end, n, moves)
@@ -410,7 +411,7 @@ def sentence_covariances(
         )  # fmt: skip
         n_listed = _present(weight, n, moves, n_labels, current, part, n_parts, out)
         n_slots = _remember(n, moves, n_live, live, prob, graph.last, n_listed, current, past, n_slots)
-        n_slots = _forget(past, n_live, n_slots)
+        n_slots = _forget(past, n_live, n_slots, detail)
         past.cov[:n_live, :n_slots] = past.moved[:n_live, :n_slots]
     for j in range(n_slots):
         past.slot_of[past.slots[j]] = -1
@@ -420,7 +421,7 @@ def sentence_covariances(
 def covariance_half(
     sentences: Sentences, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arc_scores: ArcScores,
     cor: Corrections, local: LocalArcs, firing: Firing, max_current: int, max_fired: int, part: int, n_parts: int,
-    stride: int, result: PassOutput, out: Floats,
+    stride: int, detail: float, result: PassOutput, out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian, but for hard sentences, which are flagged in `result`.
 
@@ -440,5 +441,6 @@ def covariance_half(
         back, scale = np.empty((stop - start) * n_states), np.empty(stop - start)
         backward_sentence(start, stop, n_labels, graph, original, factor, local, node, 0, back, scale, values, beta)
         sentence_covariances(
-            start, stop, n_labels, graph, original, factor, local, back, none, weight, firing, work, part, n_parts, out
-        )
+            start, stop, n_labels, graph, original, factor, local, back, none, weight, detail, firing, work, part,
+            n_parts, out,
+        )  # fmt: skip

@@ -31,6 +31,8 @@ _FEW_NEW, _FEW_NEW_PATTERNS = 100, 40
 _NUDGE = 1e-3
 # Share of the threshold from which on the gradient of a zero weight brings it into a model of the automaton.
 _WIDER = 0.7
+# Many weights on the automaton: below this violation what a Hessian leaves out is that much smaller.
+_FINE_BELOW, _FINE = 0.5, 0.1
 # With a sparse model on the automaton a scan comes when the gap on the working set is this share of the certified.
 _SCAN_BELOW = 0.25
 
@@ -179,6 +181,9 @@ class NewtonPhase:
         if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
             chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         self.model = None  # before the new one is built: there is room for one
+        # Far away steps are as good with a coarse one, in half the time; close by they must be shortened with it.
+        is_fine = len(chosen) > newton.MAX_WEIGHTS and self._violation_inside(state) < _FINE_BELOW
+        self.run.surrogate.hessian_detail = _FINE if is_fine else 1.0
         model = build_model(self.run.surrogate, state.active, state.w, chosen)
         self.model = make_sparse(model, state.thresholds[chosen], self.run.tol)
         return True

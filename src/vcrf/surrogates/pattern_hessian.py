@@ -33,7 +33,8 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
     workers.run(
         lambda part, _: pattern_hessian.covariance_half(
             sentences, n_labels, active.rows, surrogate._scores, plan.graph, surrogate._arcs, surrogate._corrections,
-            surrogate._local, firing, max_current, max_fired, part, n_parts, stride, results[part], out,
+            surrogate._local, firing, max_current, max_fired, part, n_parts, stride,
+            surrogate.hessian_detail, results[part], out,
         ),
         list(range(n_parts + 1)),
     )  # fmt: skip
@@ -43,7 +44,8 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
         work = pattern_hessian.scratch(n_labels, plan.automaton.n_states, len(chosen), max_current, max_fired)
         pattern_hessian.sentence_covariances(
             int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1]), n_labels, plan.graph, factor, factor.copy(),
-            surrogate._local, np.zeros(0), given, stride * float(problem.weights[i]), firing, work, 0, 1, out,
+            surrogate._local, np.zeros(0), given, stride * float(problem.weights[i]),
+            surrogate.hessian_detail, firing, work, 0, 1, out,
         )  # fmt: skip
     hessian.symmetrise(out)
     return out
