@@ -27,7 +27,7 @@ _POLISH_BELOW = 1.0
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
-_FEW_NEW, _FEW_NEW_PATTERNS = 100, 40
+_FEW_NEW = 100
 _NUDGE = 1e-3
 # Share of the threshold from which on the gradient of a zero weight brings it into a model of the automaton.
 _WIDER = 0.7
@@ -166,7 +166,8 @@ class NewtonPhase:
     def _renew_model(self, state: State) -> bool:
         """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
-        few = _FEW_NEW_PATTERNS if self.is_by_patterns else _FEW_NEW
+        # A model from an automaton leaves out rare arcs: exact rows do not fit it.
+        few = 0 if self.is_by_patterns else _FEW_NEW
         if self.model is not None:
             new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
             if isinstance(self.model, SparseModel) and 0 < len(new) <= few:
@@ -175,7 +176,7 @@ class NewtonPhase:
             if len(new) == 0:
                 return False
         self.run.check_limit()
-        # On the automaton a wider choice: it costs next to nothing there, and a row added later a pass.
+        # Where rows cannot be added, a wider choice: a feature that begins to move later means a new Hessian.
         share = _WIDER if self.is_by_patterns else 0.95
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > share * state.thresholds))
         if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
