@@ -410,7 +410,7 @@ def test_scan_of_sentences_side_by_side(way, monkeypatch):
     else:
         # No sum of differences passes for exact; the loops run in Python to see it.
         monkeypatch.setattr(pattern_levels, "_EXACT", -1.0)
-        monkeypatch.setattr(pattern_levels, "_mass_of_arcs", lambda *args: args[-1].fill(np.nan))
+        monkeypatch.setattr(pattern_levels, "mass_of_arcs", lambda *args: args[-1].fill(np.nan))
         for name in ("_forward_token", "_level_group", "level_lanes"):
             monkeypatch.setattr(pattern_levels, name, getattr(pattern_levels, name).py_func)
     _, other = surrogate.scan(active, w, limits)
