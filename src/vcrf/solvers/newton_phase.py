@@ -29,7 +29,7 @@ _BLOCK_TOL = 1e-4
 # New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
 _FEW_NEW = 100
 _NUDGE = 1e-3
-# Share of the threshold from which on the gradient of a zero weight brings it into a model of the automaton.
+# Share of the threshold from which on the gradient of a zero weight brings it into a sparse model of the automaton.
 _WIDER = 0.7
 # Many weights on the automaton: below this violation what a Hessian leaves out is that much smaller.
 _FINE_BELOW, _FINE = 0.5, 0.1
@@ -177,13 +177,14 @@ class NewtonPhase:
                 return False
         self.run.check_limit()
         # Where rows cannot be added, a wider choice: a feature that begins to move later means a new Hessian.
-        share = _WIDER if self.is_by_patterns else 0.95
+        is_many = self.is_by_patterns and len(moving) > newton.MAX_WEIGHTS
+        share = _WIDER if is_many else 0.95
         chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > share * state.thresholds))
         if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
             chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         self.model = None  # before the new one is built: there is room for one
         # Far away steps are as good with a coarse one, in half the time; close by they must be shortened with it.
-        is_fine = len(chosen) > newton.MAX_WEIGHTS and self._violation_inside(state) < _FINE_BELOW
+        is_fine = is_many and self._violation_inside(state) < _FINE_BELOW
         self.run.surrogate.hessian_detail = _FINE if is_fine else 1.0
         model = build_model(self.run.surrogate, state.active, state.w, chosen)
         self.model = make_sparse(model, state.thresholds[chosen], self.run.tol)
