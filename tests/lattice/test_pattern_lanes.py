@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcrf.kernels import pattern_lanes, pattern_rows
+from vcrf.kernels import pattern_changes, pattern_lanes, pattern_rows
 from vcrf.kernels.patterns import LocalArcs
 from vcrf.lattice.automaton import build_automaton, make_graph
 
@@ -30,7 +30,7 @@ class Token:
         z = np.exp(rng.uniform(np.log(smallest), 2.0, ptr[-1]))
         self.local = LocalArcs(ptr, rng.integers(0, n_arcs, ptr[-1]).astype(np.uint32), np.log(z), z)
         self.pairs = pattern_lanes.pair_factors(n_labels, self.graph.long_pairs, self.factor)
-        self.changes = pattern_lanes.make_changes(n_arcs)
+        self.changes = pattern_changes.make_changes(n_arcs)
         table = self.automaton.table.astype(np.int64)
         self.target = self.automaton.arc_state[table]
         self.times = np.ones((n_arcs, lanes))
@@ -60,7 +60,7 @@ def test_rows_are_sums_over_the_table(seed, n_labels, order, lanes, smallest):
     n_states = token.automaton.n_states
     extra, beta = np.zeros(n_states * lanes), np.empty(n_states * lanes)
     for lane in range(lanes):
-        pattern_lanes.change_rows(
+        pattern_changes.change_rows(
             lanes, lane, lane, n_labels, token.local, token.graph, token.factor, token.back, 0, token.changes, extra
         )
     pattern_lanes.sum_rows(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.pattern_lanes import hand_down
 from vcrf.kernels.patterns import LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
@@ -41,13 +42,8 @@ def mass_of_arcs(
 
     `alpha` is overwritten.
     """
+    hand_down(lanes, n_labels, fail, alpha)
     w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
-    state = np.uint64(len(fail))
-    while state > n:
-        state -= one
-        source, to = state * w, np.uint64(fail[state]) * w
-        for lane in range(w):
-            alpha[to + lane] += alpha[source + lane]
     for a in range(n):
         source = a * w
         for b in range(n):

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.pattern_changes import Changes, change_rows, take_changes
 from vcrf.kernels.patterns import _CANCELS, _EXACT, Graph, LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
@@ -48,14 +49,6 @@ class PairFactors(NamedTuple):
     transposed: Floats
 
 
-class Changes(NamedTuple):
-    """Scratch for the patterns of a token alone, one number an arc, all zeros between two uses; `listed` for arcs."""
-
-    times: Floats
-    value: Floats
-    listed: Ints
-
-
 @kernel
 def pair_factors(n_labels: int, long_pairs: UInts32, factor: Floats) -> PairFactors:
     """Copy the factors of pairs out of those of all arcs."""
@@ -64,53 +57,6 @@ def pair_factors(n_labels: int, long_pairs: UInts32, factor: Floats) -> PairFact
         matrix[long_pairs[i]] = 0.0
     square = matrix.reshape(n_labels, n_labels)
     return PairFactors(square, np.ascontiguousarray(square.T))
-
-
-@kernel
-def make_changes(n_arcs: int) -> Changes:
-    """Scratch for an automaton of so many arcs."""
-    return Changes(np.zeros(n_arcs), np.zeros(n_arcs), np.empty(n_arcs, np.int64))
-
-
-@kernel
-def list_changes(t: int, local: LocalArcs, graph: Graph, changes: Changes) -> int:
-    """List the arcs that end with the patterns of token t alone, and the product of these patterns' factors.
-
-    Arcs that overwrite a listed one end with the same pattern: they are listed too.
-    """
-    n = 0
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        for r in range(graph.rank[local.arc[j]], graph.rank_end[local.arc[j]]):
-            arc = np.int64(graph.by_rank[r])
-            if changes.times[arc] == 0.0:
-                changes.times[arc] = local.factor[j]
-                changes.listed[n] = arc
-                n += 1
-            else:
-                changes.times[arc] *= local.factor[j]
-    return n
-
-
-@kernel
-def change_rows(
-    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats, at: int,
-    changes: Changes, extra: Floats,
-) -> None:  # fmt: skip
-    """extra[p] += what the patterns of token t alone add to p's row, less what they add to the row p backs off to."""
-    n = list_changes(t, local, graph, changes)
-    for x in range(n):
-        arc = changes.listed[x]
-        value = factor[arc] * back[(at + np.int64(graph.arc_state[arc])) * lanes + lane]
-        changes.value[arc] = (changes.times[arc] - 1.0) * value
-    for x in range(n):
-        arc = changes.listed[x]
-        change = changes.value[arc]
-        if arc >= n_labels * n_labels:
-            change -= changes.value[graph.up[arc]]
-        extra[np.int64(graph.arc_source[arc]) * lanes + lane] += change
-    for x in range(n):
-        changes.times[changes.listed[x]] = 0.0
-        changes.value[changes.listed[x]] = 0.0
 
 
 @kernel
@@ -279,7 +225,7 @@ def backward_lanes(
 
 
 @fast_kernel
-def _hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
+def hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
     """alpha[p] = all the mass that ends in p: what is in longer contexts is handed to those they back off to."""
     w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
     state = np.uint64(len(fail))
@@ -345,7 +291,7 @@ def take_arcs(
 
     By differences. Short pairs are counted in `pair_counts`, without their factors. `alpha` is overwritten.
     """
-    _hand_down(lanes, n_labels, graph.fail, alpha)
+    hand_down(lanes, n_labels, graph.fail, alpha)
     shape = (n_labels, lanes)
     mass = alpha[: n_labels * lanes].reshape(shape)
     new[n_labels * lanes : len(graph.fail) * lanes] = 0.0
@@ -357,35 +303,6 @@ def take_arcs(
     _take_own_arcs(
         lanes, n_labels, graph.arc_ptr, graph.up, graph.arc_state, factor, alpha, back, at, new, counts
     )  # fmt: skip
-
-
-@kernel
-def take_changes(
-    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, alpha: Floats,
-    back: Floats, at: int, changes: Changes, new: Floats, counts: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """What the patterns of token t alone change after `take_arcs`; out[j] += their posteriors."""
-    n = list_changes(t, local, graph, changes)
-    for x in range(n):
-        arc = changes.listed[x]
-        mass, up = alpha[np.int64(graph.arc_source[arc]) * lanes + lane], np.int64(graph.up[arc])
-        changes.value[arc] += mass
-        # `value` of an arc that is not listed is left alone: what overwrites it may be listed, it is not.
-        if arc >= n_labels * n_labels and changes.times[up] != 0.0:
-            changes.value[up] -= mass
-    for x in range(n):
-        arc = changes.listed[x]
-        mass, state = max(changes.value[arc], 0.0) * factor[arc], np.int64(graph.arc_state[arc])
-        posterior = mass * back[(at + state) * lanes + lane]
-        new[state * lanes + lane] += (changes.times[arc] - 1.0) * mass
-        counts[arc] += (changes.times[arc] - 1.0) * posterior
-        changes.value[arc] = changes.times[arc] * posterior
-    for j in range(local.ptr[t], local.ptr[t + 1]):
-        for r in range(graph.rank[local.arc[j]], graph.rank_end[local.arc[j]]):
-            out[j] += changes.value[graph.by_rank[r]]
-    for x in range(n):
-        changes.times[changes.listed[x]] = 0.0
-        changes.value[changes.listed[x]] = 0.0
 
 
 @fast_kernel

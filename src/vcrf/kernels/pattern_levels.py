@@ -20,6 +20,7 @@ import numpy as np
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values
+from vcrf.kernels.pattern_changes import make_changes
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
 from vcrf.kernels.pattern_lanes import (
     LANES,
@@ -27,7 +28,6 @@ from vcrf.kernels.pattern_lanes import (
     _spread_nodes,
     _times_nodes,
     backward_lanes,
-    make_changes,
     pair_factors,
 )
 from vcrf.kernels.pattern_pass import by_length

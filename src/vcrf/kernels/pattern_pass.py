@@ -8,7 +8,8 @@ import numpy as np
 
 from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch, make_changes, pair_factors
+from vcrf.kernels.pattern_changes import make_changes
+from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch, pair_factors
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,

@@ -20,20 +20,8 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_lanes import (
-    LANES,
-    Changes,
-    PairFactors,
-    _label_sums,
-    add_pairs,
-    change_rows,
-    list_changes,
-    make_changes,
-    pair_factors,
-    sum_rows,
-    take_arcs,
-    take_changes,
-)
+from vcrf.kernels.pattern_changes import Changes, change_rows, list_changes, make_changes, take_changes
+from vcrf.kernels.pattern_lanes import LANES, PairFactors, _label_sums, add_pairs, pair_factors, sum_rows, take_arcs
 from vcrf.kernels.pattern_pass import by_length
 from vcrf.kernels.patterns import _EXACT, ArcScores, Graph, LocalArcs, prepare_nodes, take_truth
 from vcrf.kernels.product import LossArrays
