@@ -381,3 +381,19 @@ def test_sparse_models_that_do_not_help_end_the_run(monkeypatch):
         found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
     assert found.status_ is Status.SETTLED
     assert found.result_.relative_gap > 1e-6
+
+
+def test_many_weights_on_the_automaton(monkeypatch):
+    """Sparse models there are fine close by, and certify."""
+    corpus = SyntheticLanguage(n_labels=4, n_stems=100, seed=3).sample(60, seed=4)
+    monkeypatch.setattr(newton, "MAX_WEIGHTS", 20)
+    details = []
+
+    def spy(surrogate, active, w, chosen, stride=1):
+        details.append(surrogate.hessian_detail)
+        return newton.build_model(surrogate, active, w, chosen, stride)
+
+    monkeypatch.setattr(newton_phase, "build_model", spy)
+    tagger = VCRF(tags=3, base_strength=0.3 / 60, inference="patterns").fit(corpus.tokens, corpus.labels)
+    assert tagger.status_ is Status.CONVERGED
+    assert details[-1] == newton_phase._FINE
