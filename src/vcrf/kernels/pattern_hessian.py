@@ -1,9 +1,10 @@
 """Hessian of the log-partition on a few features, on a pattern automaton: the covariance of the feature counts.
 
 As in `kernels.hessian`, with contexts in place of labels: K[q, j] = Cov(count of j so far, [state = q]) moves from
-token to token with the conditional probabilities of the arcs. Most arcs have next to no probability at a token. Those
-below `_LIVE` are left out, and the others' probabilities made to sum to one: the result is the exact covariance of a
-chain close to the true one. It serves as a quadratic model, and steps are checked on the objective itself.
+token to token with the conditional probabilities of the arcs. Most arcs have next to no probability at a token, but
+what is rare at each of many tokens adds up: it is all that a weight far below zero is about. So arcs with a posterior
+below `live` are drawn: the result is the exact covariance of a chain close to the true one, with the right mean for
+what is rare. It serves as a quadratic model, and steps are checked on the objective itself.
 """
 
 from __future__ import annotations
@@ -25,11 +26,8 @@ from vcrf.kernels.patterns import (
 )
 from vcrf.types import Floats, Ints, UInts32
 
-# Posterior below which an arc is left out at a token, times `detail`; how many contexts a token may have at the most.
-_LIVE = 1e-4
+# Contexts that a token may have at the most.
 _MAX_LIVE = 256
-# A past feature is dropped when its covariances are below this share of their largest so far, times `detail`.
-_FORGOTTEN = 1e-3
 
 
 class Firing(NamedTuple):
@@ -53,6 +51,17 @@ class Firing(NamedTuple):
     arc_row: Ints
     up: Ints
     chosen: Ints
+
+
+class Least(NamedTuple):
+    """What is small enough to be treated as such; zeros for the exact covariances.
+
+    posterior : below it arcs are drawn at a token;
+    memory : a past feature is dropped when its covariances are below this share of their largest so far.
+    """
+
+    posterior: float
+    memory: float
 
 
 class Moves(NamedTuple):
@@ -117,51 +126,80 @@ def _label_features(firing: Firing, t: int, current: Current) -> None:
 
 
 @kernel
-def _first_moves(n_labels: int, given: Floats, detail: float, moves: Moves) -> int:
+def _uniform(t: int, k: int) -> float:
+    """A number in [0, 1) that only depends on the token and the context's place: two runs draw the same arcs."""
+    mixed = np.uint64(t) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(k) * np.uint64(0xD1B54A32D192ED03)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = mixed ^ (mixed >> np.uint64(32))
+    return np.float64(mixed >> np.uint64(11)) / 9007199254740992.0
+
+
+@kernel
+def _draw(prob: float, values: Floats, live: float, offset: float, source: int, n: int, moves: Moves) -> int:
+    """Moves from one context by their labels: all above `live`, and of the others some, each for so much of them.
+
+    Systematic sampling: a move of posterior p < live is drawn with probability p / live and then has the posterior
+    `live`, so that in the mean over many tokens all is as it was. The likeliest move makes up for the difference;
+    where that is below `live` too, the moves drawn share the context's posterior.
+    """
+    whole, likeliest = values.sum(), 0
+    for b in range(len(values)):
+        likeliest = b if values[b] > values[likeliest] else likeliest
+    is_rare = prob * values[likeliest] < live * whole
+    unit = prob / max(np.floor(prob / live), 1.0) if is_rare else live
+    left, others, first, best = offset * unit, 0.0, n, -1
+    for b in range(len(values)):
+        joint = prob * values[b] / whole
+        if joint < unit:
+            left += joint
+            if left < unit:
+                continue
+            left -= unit
+            joint = unit
+        best = n if b == likeliest else best
+        others += joint if b != likeliest else 0.0
+        moves.source[n], moves.label[n], moves.joint[n] = source, b, joint
+        n += 1
+    if not is_rare:
+        moves.joint[best] = max(prob - others, 0.0)
+    elif n == first:
+        # Rounding: the whole was not quite reached.
+        moves.source[n], moves.label[n], moves.joint[n] = source, likeliest, prob
+        n += 1
+    for m in range(first, n):
+        moves.conditional[m] = moves.joint[m] / prob if prob > 0.0 else 1.0 / (n - first)
+    return n
+
+
+@kernel
+def _first_moves(t: int, n_labels: int, given: Floats, live: float, moves: Moves) -> int:
     """Moves of the first token: its labels, whose masses are given."""
-    n, whole, kept = 0, given[:n_labels].sum(), 0.0
-    for b in range(n_labels):
-        z = given[b] / whole
-        if z > _LIVE * detail:
-            moves.source[n], moves.target[n], moves.label[n], moves.arc[n] = -1, b, b, -1
-            moves.conditional[n] = z
-            kept += z
-            n += 1
+    n = _draw(1.0, given[:n_labels], live, _uniform(t, 0), -1, 0, moves)
     for m in range(n):
-        moves.conditional[m] /= kept
-        moves.joint[m] = moves.conditional[m]
+        moves.target[m], moves.arc[m] = moves.label[m], -1
     return n
 
 
 @kernel
 def _later_moves(
-    n_labels: int, live: Ints, prob: Floats, n_live: int, table: UInts32, arc_state: UInts32, factor: Floats,
-    back: Floats, at: int, given: Floats, detail: float, moves: Moves,
+    t: int, n_labels: int, live: float, contexts: Ints, prob: Floats, n_live: int, table: UInts32, arc_state: UInts32,
+    factor: Floats, back: Floats, at: int, given: Floats, moves: Moves,
 ) -> int:  # fmt: skip
     """Moves from the live contexts; targets are states. `given`, if not empty, has the conditionals, from at * L on."""
     n = 0
     values = np.empty(n_labels)
     for k in range(n_live):
-        p, whole, best = live[k], 0.0, 0
+        p, first = contexts[k], n
         for b in range(n_labels):
-            arc = table[p, b]
             if len(given) > 0:
                 values[b] = given[(at + p) * n_labels + b]
             else:
+                arc = table[p, b]
                 values[b] = factor[arc] * back[at + np.int64(arc_state[arc])]
-            whole += values[b]
-            best = b if values[b] > values[best] else best
-        kept, first = 0.0, n
-        for b in range(n_labels):
-            if b == best or prob[k] * values[b] > _LIVE * detail * whole:
-                arc = np.int64(table[p, b])
-                moves.source[n], moves.target[n], moves.label[n], moves.arc[n] = k, arc_state[arc], b, arc
-                moves.conditional[n] = values[b]
-                kept += values[b]
-                n += 1
+        n = _draw(prob[k], values, live, _uniform(t, k), k, n, moves)
         for m in range(first, n):
-            moves.conditional[m] = moves.conditional[m] / kept if kept > 0.0 else 1.0 / (n - first)
-            moves.joint[m] = prob[k] * moves.conditional[m]
+            arc = np.int64(table[p, moves.label[m]])
+            moves.target[m], moves.arc[m] = arc_state[arc], arc
     return n
 
 
@@ -339,7 +377,7 @@ def _remember(
 
 
 @kernel
-def _forget(past: Past, n_live: int, n_slots: int, detail: float) -> int:
+def _forget(past: Past, n_live: int, n_slots: int, forgotten: float) -> int:
     """Drop slots whose covariances have died out; returns the new number of slots."""
     j = 0
     while j < n_slots:
@@ -347,7 +385,7 @@ def _forget(past: Past, n_live: int, n_slots: int, detail: float) -> int:
         for k in range(n_live):
             largest = max(largest, abs(past.moved[k, j]))
         past.peak[j] = max(past.peak[j], largest)
-        if largest > _FORGOTTEN * detail * past.peak[j]:
+        if largest > forgotten * past.peak[j]:
             j += 1
             continue
         past.slot_of[past.slots[j]] = -1
@@ -385,7 +423,7 @@ def scratch(
 @kernel
 def sentence_covariances(
     start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
-    back: Floats, given: Floats, weight: float, detail: float, firing: Firing,
+    back: Floats, given: Floats, weight: float, firing: Firing, least: Least,
     work: tuple[Moves, Past, Current, Ints, Ints, Floats], part: int, n_parts: int, out: Floats,
 ) -> None:  # fmt: skip
     """Add one sentence: out + out.T is the Hessian. `back` or `given` as in `pattern_scan.level_sentence`."""
@@ -395,12 +433,12 @@ def sentence_covariances(
     for u in range(stop - start):
         t = start + u
         if u == 0:
-            n = _first_moves(n_labels, given if len(given) > 0 else back, detail, moves)
+            n = _first_moves(t, n_labels, given if len(given) > 0 else back, least.posterior, moves)
         else:
             apply_local(arcs, local.factor, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, factor)
             n = _later_moves(
-                n_labels, live, prob, n_live, graph.table, graph.arc_state, factor, back, u * n_states, given, detail,
-                moves,
+                t, n_labels, least.posterior, live, prob, n_live, graph.table, graph.arc_state, factor, back,
+                u * n_states, given, moves,
             )  # fmt: skip
             undo_local(arcs, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, original, factor)
         n, n_live = _enter(moves, n, place, live, prob)
@@ -411,7 +449,7 @@ def sentence_covariances(
         )  # fmt: skip
         n_listed = _present(weight, n, moves, n_labels, current, part, n_parts, out)
         n_slots = _remember(n, moves, n_live, live, prob, graph.last, n_listed, current, past, n_slots)
-        n_slots = _forget(past, n_live, n_slots, detail)
+        n_slots = _forget(past, n_live, n_slots, least.memory)
         past.cov[:n_live, :n_slots] = past.moved[:n_live, :n_slots]
     for j in range(n_slots):
         past.slot_of[past.slots[j]] = -1
@@ -421,7 +459,7 @@ def sentence_covariances(
 def covariance_half(
     sentences: Sentences, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arc_scores: ArcScores,
     cor: Corrections, local: LocalArcs, firing: Firing, max_current: int, max_fired: int, part: int, n_parts: int,
-    stride: int, detail: float, result: PassOutput, out: Floats,
+    stride: int, least: Least, result: PassOutput, out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian, but for hard sentences, which are flagged in `result`.
 
@@ -441,6 +479,6 @@ def covariance_half(
         back, scale = np.empty((stop - start) * n_states), np.empty(stop - start)
         backward_sentence(start, stop, n_labels, graph, original, factor, local, node, 0, back, scale, values, beta)
         sentence_covariances(
-            start, stop, n_labels, graph, original, factor, local, back, none, weight, detail, firing, work, part,
+            start, stop, n_labels, graph, original, factor, local, back, none, weight, firing, least, work, part,
             n_parts, out,
         )  # fmt: skip

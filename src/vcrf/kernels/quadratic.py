@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Bools, Floats
 
 # Sweeps between two that visit every coordinate.
 _PERIOD = 10
@@ -61,49 +61,3 @@ def descend_dense(
         if is_over:
             return sweep + 1
     return max_sweeps
-
-
-@kernel
-def descend_sparse(
-    ptr: Ints, index: Ints, values: Floats, diagonal: Floats, g: Floats, w: Floats, c: Floats, tol: float,
-    max_sweeps: int, d: Floats, product: Floats,
-) -> int:  # fmt: skip
-    """As `descend_dense`, with the rows of a sparse matrix."""
-    moving, is_full = np.ones(len(g), np.bool_), True
-    for sweep in range(max_sweeps):
-        largest = 0.0
-        for j in range(len(g)):
-            if not moving[j]:
-                continue
-            change = _change(diagonal[j], g[j] + product[j], w[j] + d[j], c[j])
-            moving[j] = change != 0.0
-            if change != 0.0:
-                d[j] += change
-                for e in range(ptr[j], ptr[j + 1]):
-                    product[index[e]] += change * values[e]
-                largest = max(largest, diagonal[j] * change * change)
-        is_over, is_full = _is_done(largest, tol, sweep, is_full, moving)
-        if is_over:
-            return sweep + 1
-    return max_sweeps
-
-
-@kernel
-def compress(matrix: Floats, cut: float, root: Floats) -> tuple[Ints, Ints, Floats]:
-    """The diagonal and the entries above cut * root[i] * root[j] as a sparse matrix: bounds of rows, places, values."""
-    n = len(matrix)
-    ptr = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        size = 0
-        for j in range(n):
-            size += i == j or abs(matrix[i, j]) > cut * root[i] * root[j]
-        ptr[i + 1] = ptr[i] + size
-    index, values = np.empty(ptr[n], np.int64), np.empty(ptr[n])
-    for i in range(n):
-        at = ptr[i]
-        for j in range(n):
-            if i == j or abs(matrix[i, j]) > cut * root[i] * root[j]:
-                index[at] = j
-                values[at] = matrix[i, j]
-                at += 1
-    return ptr, index, values

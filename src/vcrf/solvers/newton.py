@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.solvers.quadratic import QuadraticModel, SparseModel
+from vcrf.solvers.faces import FaceFactor
+from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.surrogates.active import ActiveSet
 from vcrf.surrogates.crf import CrfSurrogate
 from vcrf.types import Bools, Floats, Ints
 
-# The model takes 8 n^2 bytes, and a direct solve n^3 / 3 multiplications: a second at this size.
+# The model takes 8 n^2 bytes, and its factor as much and n^3 / 3 multiplications: a second at this size.
 MAX_WEIGHTS = 4_000
 # Up to so many weights a Hessian is cheap enough to be taken even for a moderate gap.
 FEW_WEIGHTS = 2_500
-# Larger models are sparse. While one is built it takes 4 n^2 bytes: 2.3 GB at this size.
-MAX_SPARSE_WEIGHTS = 24_000
-_CUT = 1e-3
+# Larger models are in single precision, 4 n^2 bytes: 2.3 GB at this size, and as much again for a factor.
+MAX_LARGE_WEIGHTS = 24_000
 # Of the largest problems the most curved weights are done, from a sample of about so many tokens.
 BLOCK = 600
 BLOCK_TOKENS = 8_000
-# Rounds of coordinate descent and a direct solve.
-_ROUNDS = 25
-# Of direct solves at first, in thresholds.
-_DAMPING = 1e-2
+# Rounds of coordinate descent and direct solves, and solves of one round.
+_ROUNDS, _CROSSINGS = 25, 20
 # A coordinate that is not there: no finite gradient moves it from zero.
 _PINNED = 1e300
 
@@ -52,13 +50,6 @@ def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: I
     return QuadraticModel(active.features[chosen], hessian)
 
 
-def make_sparse(model: QuadraticModel, thresholds: Floats, tol: float) -> QuadraticModel:
-    """A model of many features without the entries that are small by their thresholds."""
-    if len(model.features) <= MAX_WEIGHTS:
-        return model
-    return SparseModel.of(model, thresholds, _CUT, tol)
-
-
 def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:
     """g, w and c of the model's features; those that `features` (sorted) lacks are pinned at zero."""
     present, where = model.places(features)
@@ -66,75 +57,82 @@ def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Float
 
 
 def newton_direction(
-    model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol: float, enough: float = 0.01
+    model: QuadraticModel, g: Floats, w: Floats, c: Floats, tol: float, enough: float = 0.01, close: float = 0.0
 ) -> Floats:
     """Minimiser d of the model q(d) = g.d + d.H d/2 + sum c|w + d| (all arguments on the model's features).
 
     Coordinate descent finds which weights are zero and the signs of the others; given these the model is
     smooth, and a direct solve finishes what coordinate descent would take thousands of sweeps for. Rounds end
-    when one brings less than the share `enough` of the whole decrease: the model itself is only so good.
+    when one brings less than the share `enough` of the whole decrease, or leaves no violation of the model's optimality
+    conditions above `close` thresholds: the model itself is only so good.
     """
     d, product = np.zeros(len(g)), np.zeros(len(g))
-    faces = _Faces(model, c)
     first = value = _model_value(g, w, c, d, product)
-    for _ in range(_ROUNDS):
-        # Small moves of coordinate descent do not mean that it is done: on a flat face it only crawls.
-        model.descend(g, w, c, tol, d, product)
-        d, product = _improve_on_face(model, faces, g, w, c, d, product)
-        before, value = value, _model_value(g, w, c, d, product)
-        if before - value <= enough * (first - value):
-            break
+    for block in model.blocks():
+        for _ in range(_ROUNDS):
+            # Small moves of coordinate descent do not mean that it is done: on a flat face it only crawls.
+            model.descend(g, w, c, tol, d, product)
+            d = _improve_on_face(model, block, g, w, c, d, model.product(d))
+            product = model.product(d)
+            before, value = value, _model_value(g, w, c, d, product)
+            if before - value <= enough * (first - value) or _violation(g, w, c, d, product) <= close:
+                break
     return d
 
 
 def _improve_on_face(
-    model: QuadraticModel, faces: _Faces, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats
-) -> tuple[Floats, Floats]:
-    """Move towards the minimiser of the model on the face of w + d; weights that would change sign stop at zero."""
-    u = w + d
-    move = faces.solve(u != 0.0, -(g + product + c * np.sign(u)))
-    value, step = _model_value(g, w, c, d, product), 1.0
-    while step > 1e-3:
-        target = u + step * move
-        target[target * u <= 0.0] = 0.0
-        trial = target - w
-        trial_product = model.product(trial)
-        if _model_value(g, w, c, trial, trial_product) < value:
-            d, product = trial, trial_product
-            break
-        step *= 0.5
-    faces.learn(step)
-    return d, product
+    model: QuadraticModel, block: Ints, g: Floats, w: Floats, c: Floats, d: Floats, product: Floats
+) -> Floats:
+    """Move to the minimiser of the model on the face of w + d, or towards it; of weights of the block alone.
 
-
-class _Faces:
-    """Solves on the faces of one model.
-
-    Features that nearly repeat each other make a face flat, and a damping keeps moves from running along it. It is
-    measured in thresholds c: where a direction has less curvature than that, a move changes the gradients by little
-    that the certificate feels. The curvature itself is no measure: that of frequent features is thousands of times
-    c, and so are the changes of the gradient along directions that are flat for them.
+    Weights that would change sign are sent to zero, and the others solved for again, until all keep their signs. Then
+    the model is smooth on the way there, and the best point of the way is taken.
     """
+    u, free = w + d, np.zeros(len(w), bool)
+    free[block], sign = u[block] != 0.0, np.sign(u)
+    target = np.where(free, -(g + product + c * sign), 0.0)
+    if not np.any(target):
+        return d
+    factor, none = model.factor(block, free, c), np.zeros(0, np.int64)
+    straight = factor.solve(free, target, none, np.zeros(0))
+    move, gone = _keep_signs(factor, free, target, u, straight)
+    step = _best_step(model, u, move, target)
+    if step <= 0.0:
+        move, gone = straight, none
+        step = _best_step(model, u, move, target)
+    moved = u + step * move
+    moved[moved * sign < 0.0] = 0.0
+    moved[gone if step == 1.0 else none] = 0.0
+    return moved - w
 
-    def __init__(self, model: QuadraticModel, c: Floats) -> None:
-        self.model, self.damping = model, _DAMPING
-        curvature = model.curvature
-        self.unit = np.where(c > 0.0, np.minimum(c, curvature), curvature)
 
-    def learn(self, step: float) -> None:
-        """A move that had to be shortened went too far along a flat direction."""
-        if step == 1.0:
-            self.damping = max(0.3 * self.damping, self.model.least_damping)
-        elif step < 0.5:
-            self.damping = min(5.0 * self.damping, 1.0)
+def _keep_signs(factor: FaceFactor, free: Bools, target: Floats, u: Floats, straight: Floats) -> tuple[Floats, Ints]:
+    """A move like `straight` with which no weight changes its sign, and the weights that it takes to zero."""
+    move, gone = straight, np.zeros(0, np.int64)
+    for _ in range(_CROSSINGS):
+        crossing = np.setdiff1d(np.flatnonzero((u + move) * u < 0.0), gone)
+        if len(crossing) == 0:
+            return move, gone
+        gone = np.union1d(gone, crossing)
+        move = factor.solve(free, target, gone, -u[gone])
+    return straight, gone[:0]
 
-    def solve(self, free: Bools, target: Floats) -> Floats:
-        """Solve (H + damping) x = target on the free coordinates; x = 0 elsewhere."""
-        which = np.flatnonzero(free)
-        x = np.zeros(len(free))
-        if len(which):
-            x[which] = self.model.solve(which, self.damping * self.unit[which], target[which])
-        return x
+
+def _best_step(model: QuadraticModel, u: Floats, move: Floats, target: Floats) -> float:
+    """The least value of the model on the way from u to u + move, as far as no weight changes its sign."""
+    towards = np.flatnonzero(u * move < 0.0)
+    furthest = float((-u[towards] / move[towards]).min(initial=1.0))
+    curvature = float(move @ model.product(move))
+    best = float(target @ move) / curvature if curvature > 0.0 else 1.0
+    return min(best, furthest)
+
+
+def _violation(g: Floats, w: Floats, c: Floats, d: Floats, product: Floats) -> float:
+    """Largest violation of the optimality conditions of the model, in thresholds (infinite where one is zero)."""
+    u, slope = w + d, g + product
+    off = np.where(u != 0.0, np.abs(slope + c * np.sign(u)), np.maximum(np.abs(slope) - c, 0.0))
+    with np.errstate(divide="ignore"):
+        return float(np.divide(off, c, out=np.zeros(len(off)), where=off > 0.0).max(initial=0.0))
 
 
 def _model_value(g: Floats, w: Floats, c: Floats, d: Floats, product: Floats) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.solvers import newton
-from vcrf.solvers.newton import build_model, can_model, has_hessian, make_sparse, newton_direction, spread
-from vcrf.solvers.quadratic import QuadraticModel, SparseModel
+from vcrf.solvers.newton import build_model, can_model, has_hessian, newton_direction, spread
+from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.state import State
 from vcrf.types import Ints
 
@@ -21,20 +21,20 @@ _NEWTON_BELOW = 0.5
 _NEWTON_BELOW_MOST = 5.0
 _NEWTON_BELOW_MEAN = 3e-3
 _NEWTON_BELOW_MANY = 2.0
-_NEWTON_BELOW_PATTERNS = 10.0
+_NEWTON_BELOW_PATTERNS = 100.0
 # Newton steps on the most curved weights begin when no gradient exceeds its threshold by more than this share.
 _POLISH_BELOW = 1.0
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
-# New features up to which a sparse model is extended rather than built anew, and the move that shows their rows.
+# New features up to which a large model is extended rather than built anew, and the move that shows their rows.
 _FEW_NEW = 100
 _NUDGE = 1e-3
-# Share of the threshold from which on the gradient of a zero weight brings it into a sparse model of the automaton.
-_WIDER = 0.7
-# Many weights on the automaton: below this violation what a Hessian leaves out is that much smaller.
-_FINE_BELOW, _FINE = 0.5, 0.1
-# With a sparse model on the automaton a scan comes when the gap on the working set is this share of the certified.
-_SCAN_BELOW = 0.25
+# Share of the threshold from which on the gradient of a zero weight brings it into a large model.
+_WIDER = 0.9
+# With a large model a scan comes when the gap on the working set is this share of the certified one.
+_SCAN_BELOW = 0.1
+# And its solutions may leave violations of this share of those before.
+_ROUGH = 0.03
 
 
 class NewtonPhase:
@@ -48,12 +48,12 @@ class NewtonPhase:
         in half the time that exact Hessians of thousands of weights take. They do not come to a small one, and may
         settle. On a pattern automaton a pass costs more and a Hessian less: all weights at once.
     is_by_patterns : whether passes and Hessians are those of a pattern automaton
-    is_sparse_round : whether the last round was with a sparse model
+    is_large_round : whether the last round was with many weights
     most_weights : that Newton steps are taken on
     """
 
     def __init__(self, run: _Run) -> None:
-        self.run, self.n_rest, self.is_sparse_round = run, 0, False
+        self.run, self.n_rest, self.is_large_round = run, 0, False
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None
         self.is_by_patterns = run.surrogate.hessian_order is None
@@ -78,6 +78,15 @@ class NewtonPhase:
         )
         return is_near and self.can_model(n_free)
 
+    def scan_share(self, state: State) -> float:
+        """Share of its threshold that a gradient has to exceed for the working set, next to a large model.
+
+        What is close to its threshold moves with the next steps, and had better be in the model.
+        """
+        n_weights = int(np.count_nonzero(state.w))
+        is_large = n_weights > newton.MAX_WEIGHTS and self.run.on_face and not self.run.penalty.is_smooth_part
+        return _WIDER if is_large and self.can_model(n_weights) else 1.0
+
     def can_model(self, n_free: int) -> bool:
         """Whether Newton steps on all weights are wanted and can be had."""
         is_wanted = n_free <= newton.FEW_WEIGHTS or not self.is_block_enough
@@ -90,25 +99,28 @@ class NewtonPhase:
         for _ in range(12):
             if gap <= enough:
                 break
-            is_new = self._renew_model(state)
-            self.is_sparse_round = is_sparse = isinstance(self.model, SparseModel)
-            # Each step on many weights takes seconds: none for a gap that is small enough as it is, nor, on the
-            # automaton, for one below that of other weights, which a scan finds in less time.
-            if is_sparse:
-                share = _SCAN_BELOW if self.is_by_patterns else 0.0
-                enough = max(enough, 0.8 * self.run.tol * state.objective, share * self.run.gap(state))
-            new, step = self._step(state, self.model)
+            if self.is_large_round and self.model is None:
+                # What a scan finds had better be in the next Hessian.
+                break
+            is_new, model = self._renew_model(state)
+            self.is_large_round = is_large = len(model.features) > newton.MAX_WEIGHTS
+            # With many weights no step for a gap that is small enough as it is, nor for one far below that of other
+            # weights, which a scan finds.
+            if is_large:
+                enough = max(enough, 0.8 * self.run.tol * state.objective, _SCAN_BELOW * self.run.gap(state))
+            new, step = self._step(state, model)
             state = state if new is None else new
             self.run.report(state, "newton")
             before, gap = (gap, error), self.run.gap_on_working_set(state)
             error = self._total_violation(state)
             # The gap is that of the worst weight: with many it may rest while thousands come right.
-            left = min(gap / before[0], error / max(before[1], 1e-300)) if is_sparse else gap / before[0]
-            if is_new and (step < 0.2 or (is_sparse and left > 0.9)):
+            left = min(gap / before[0], error / max(before[1], 1e-300)) if is_large else gap / before[0]
+            if is_new and (step < 0.2 or (is_large and left > 0.9)):
                 # Too far away: more quasi-Newton steps before the next attempt.
                 self.n_rest = 2
                 break
-            if step < 0.2 or left > (0.5 if is_sparse else 0.3):
+            # A Hessian of many weights takes as long as ten steps.
+            if step < 0.2 or left > (0.8 if is_large else 0.3):
                 self.model = None
         self.run.memory.clear()
         return state
@@ -141,15 +153,18 @@ class NewtonPhase:
                 break
         return state
 
-    def _step(self, state: State, model: QuadraticModel | None) -> tuple[State | None, float]:
-        if model is None:  # pragma: no cover - _renew_model comes first
-            return None, 0.0
+    def _step(self, state: State, model: QuadraticModel) -> tuple[State | None, float]:
+        """One step and its length, found by halving; None if no length decreases the objective."""
         g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
         present, where = model.places(state.active.features)
         curved = np.where(present, self.run.penalty_curvature(state.groups, state.w)[where], 0.0)
         kept = model.curvature
         model.set_curvature(kept + curved)
-        found = newton_direction(model, g, w, c, 1e-4 * self.run.tol**2 * state.objective / max(len(w), 1))
+        # With many weights a rough solution: the next step has a better gradient.
+        is_large = len(model.features) > newton.MAX_WEIGHTS
+        close = max(0.3 * self.run.tol, _ROUGH * self._violation_inside(state)) if is_large else 0.0
+        least = 1e-4 * self.run.tol**2 * state.objective / max(len(w), 1)
+        found = newton_direction(model, g, w, c, least, close=close)
         model.set_curvature(kept)
         d = np.zeros(len(state.w))
         d[where[present]] = found[present]
@@ -158,39 +173,41 @@ class NewtonPhase:
         noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
         while step > 1e-3:
             new = self.run.try_weights(state, state.w + step * d)
-            if new.objective <= state.objective + 0.1 * step * predicted + noise:
+            if new.objective <= state.objective + 0.1 * step * predicted + noise or self._is_closer(state, new):
                 return new, step
             step *= 0.5
         return None, step
 
-    def _renew_model(self, state: State) -> bool:
-        """Build the Hessian unless the last one covers every weight that may move; returns whether it is new."""
+    def _is_closer(self, state: State, new: State) -> bool:
+        """Whether the gap on the working set is halved, and the objective higher by next to nothing of it.
+
+        Near the optimum the objective is flat, and no measure of a step.
+        """
+        gap = self.run.gap_on_working_set(state)
+        return new.objective <= state.objective + 1e-3 * gap and self.run.gap_on_working_set(new) <= 0.5 * gap
+
+    def _renew_model(self, state: State) -> tuple[bool, QuadraticModel]:
+        """The last Hessian, unless it lacks a weight that may move; whether it is new, and the model."""
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
-        # A model from an automaton leaves out rare arcs: exact rows do not fit it.
-        few = 0 if self.is_by_patterns else _FEW_NEW
         if self.model is not None:
             new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
-            if isinstance(self.model, SparseModel) and 0 < len(new) <= few:
+            # A model from an automaton is of a chain close to the true one: exact rows do not fit it.
+            few = 0 if self.is_by_patterns or len(self.model.features) <= newton.MAX_WEIGHTS else _FEW_NEW
+            if 0 < len(new) <= few:
                 self.model = self._extended(self.model, state, new)
-                return False
-            if len(new) == 0:
-                return False
+            if len(new) <= few:
+                return False, self.model
         self.run.check_limit()
-        # Where rows cannot be added, a wider choice: a feature that begins to move later means a new Hessian.
-        is_many = self.is_by_patterns and len(moving) > newton.MAX_WEIGHTS
-        share = _WIDER if is_many else 0.95
-        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > share * state.thresholds))
-        if len(chosen) > newton.MAX_SPARSE_WEIGHTS:
-            chosen = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
+        # With many weights a wider choice: a feature that begins to move later means a new Hessian.
+        is_many = len(moving) > newton.MAX_WEIGHTS
+        chosen = np.flatnonzero((state.w != 0.0) | (np.abs(state.g) > (_WIDER if is_many else 0.95) * state.thresholds))
+        if len(chosen) > newton.MAX_LARGE_WEIGHTS:
+            chosen = moving
         self.model = None  # before the new one is built: there is room for one
-        # Far away steps are as good with a coarse one, in half the time; close by they must be shortened with it.
-        is_fine = is_many and self._violation_inside(state) < _FINE_BELOW
-        self.run.surrogate.hessian_detail = _FINE if is_fine else 1.0
-        model = build_model(self.run.surrogate, state.active, state.w, chosen)
-        self.model = make_sparse(model, state.thresholds[chosen], self.run.tol)
-        return True
+        self.model = build_model(self.run.surrogate, state.active, state.w, chosen)
+        return True, self.model
 
-    def _extended(self, model: SparseModel, state: State, new: Ints) -> SparseModel:
+    def _extended(self, model: QuadraticModel, state: State, new: Ints) -> QuadraticModel:
         """The model with a few more features, whose rows of the Hessian are differences of gradients: a pass each."""
         present, where = model.places(state.active.features)
         rows, corner = np.zeros((len(new), len(where))), np.zeros((len(new), len(new)))

@@ -92,7 +92,7 @@ def solve(
         run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
         run.watch, run.gap_moves = watch, gap_moves
         if not has_to_settle and not run.penalty.is_smooth_part:
-            run.newton.most_weights = newton.MAX_SPARSE_WEIGHTS
+            run.newton.most_weights = newton.MAX_LARGE_WEIGHTS
         return run.run(start)
 
 
@@ -194,7 +194,7 @@ class _Run:
                     break
                 self.check_limit()
                 state = self._next_working_set(state, scan)
-                before, self.newton.is_sparse_round = state.objective, False
+                before, self.newton.is_large_round = state.objective, False
                 if self.newton.is_near(state):
                     state = self.newton.minimise(state, 0.5 * self.tol)
                 else:
@@ -242,7 +242,7 @@ class _Run:
             return
         now = self.surrogate.n_passes, state.objective, self.gap(state)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        if self.newton.is_sparse_round:
+        if self.newton.is_large_round:
             # Their steps take seconds: what does not come closer with several of them will not.
             is_closer = now[2] < 0.9 * self.least_gap
             self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
@@ -334,7 +334,9 @@ class _Run:
 
     def _certify(self, state: State) -> tuple[State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
-        value, scan = self.surrogate.scan(state.active, state.w, self.limits)
+        share = self.newton.scan_share(state)
+        limits = self.limits if share == 1.0 else {k: share * limit for k, limit in self.limits.items()}
+        value, scan = self.surrogate.scan(state.active, state.w, limits)
         g_value = self.surrogate.gradient_of_last_pass(state.active)
         if scan.is_complete:
             found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)

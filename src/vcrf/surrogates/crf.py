@@ -67,8 +67,6 @@ class CrfSurrogate:
     has_hessian = True
     # Longest patterns that it is for; None: any.
     hessian_order: int | None = 2
-    # On an automaton a Hessian leaves out what is rare: the less, the smaller this is.
-    hessian_detail = 1.0
 
     def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1) -> None:
         self.problem = problem

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from vcrf.kernels.pattern_hessian import Firing
     from vcrf.surrogates.patterns import ArcPlan, PatternSurrogate
 
+# See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so.
+LEAST = 1e-3, 3e-3
+
 
 def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPlan, chosen: Ints, stride: int) -> Floats:
     """Hessian at the weights of the last pass on the chosen features, from one of `stride` sentences."""
@@ -25,7 +28,7 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
     max_current = int(np.diff(active.row_ptr)[active.rows].sum(axis=1).max(initial=0)) + 1
     max_fired = int(np.diff(active.cor_ptr).max(initial=0)) + plan.automaton.order
     out = zero_hessian(chosen)
-    sentences, n_parts = surrogate._sentences(), workers.threads
+    sentences, n_parts, least = surrogate._sentences(), workers.threads, pattern_hessian.Least(*LEAST)
     results = [
         PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
         for _ in range(n_parts)
@@ -34,7 +37,7 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
         lambda part, _: pattern_hessian.covariance_half(
             sentences, n_labels, active.rows, surrogate._scores, plan.graph, surrogate._arcs, surrogate._corrections,
             surrogate._local, firing, max_current, max_fired, part, n_parts, stride,
-            surrogate.hessian_detail, results[part], out,
+            least, results[part], out,
         ),
         list(range(n_parts + 1)),
     )  # fmt: skip
@@ -45,7 +48,7 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
         pattern_hessian.sentence_covariances(
             int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1]), n_labels, plan.graph, factor, factor.copy(),
             surrogate._local, np.zeros(0), given, stride * float(problem.weights[i]),
-            surrogate.hessian_detail, firing, work, 0, 1, out,
+            firing, least, work, 0, 1, out,
         )  # fmt: skip
     hessian.symmetrise(out)
     return out
