@@ -3,16 +3,18 @@
     python benchmarks/order_effect.py [tamil:upos twitter-tweebank:xpos basque:upos] [--orders 1 2 3 4 5] [--folds 5]
                                       [--sentences 600] [--occurrences 1] [--share 0 1]
 
-All sentences of the training split (at most `--sentences`) are cut into folds; each is held out once. The strength of
-family k is occurrences / m * (1 - share + share * r_k / r), r_k its complexity and r the mean complexity at order 2:
-share 0 is the L1-CRF, share 1 the VCRF without a base strength. Nothing is chosen on the held-out data. `patterns` are
-the tag patterns with a weight by length (2, 3, ...), mean over the folds.
+Prints a Markdown table. All sentences of the training split (at most `--sentences`) are cut into folds; each
+is held out once. The strength of family k is occurrences / m * (1 - share + share * r_k / r), r_k its complexity and r
+the mean complexity at order 2: share 0 is the L1-CRF, share 1 the VCRF without a base strength. Nothing is chosen on
+the held-out data. Errors are means over the folds with their standard errors, differences those of the same folds.
+`patterns` are the tag patterns with a weight by length (2, 3, ...), mean over the folds.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import peers
@@ -26,7 +28,15 @@ def complexity_scale(X: list[list[str]], n_labels: int) -> float:
     return float(np.mean(paper_complexities(default_families(tags=2), intern_sentences(X), n_labels)))
 
 
-def evaluate(name: str, tag: str, order: int, share: float, options: argparse.Namespace) -> None:
+class Cell(NamedTuple):
+    """One order and share: token errors of the folds, patterns used by length, the largest relative gap."""
+
+    errors: np.ndarray
+    patterns: list[int]
+    gap: float
+
+
+def evaluate(name: str, tag: str, order: int, share: float, options: argparse.Namespace) -> Cell:
     X, y = peers.read_treebank(name, "train", tag)
     X, y = X[: options.sentences], y[: options.sentences]
     fold = np.random.default_rng(0).permutation(len(X)) % options.folds
@@ -43,13 +53,23 @@ def evaluate(name: str, tag: str, order: int, share: float, options: argparse.Na
         lengths = tagger.model_.lengths
         patterns.append([int((lengths == k).sum()) for k in range(2, order + 1)])
         gaps.append(tagger.gap_ / tagger.objective_)
-    spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
     used = np.round(np.mean(patterns, axis=0)).astype(int).tolist() if order > 1 else []
-    print(
-        f"{name}:{tag} order {order} share {share:g}: token error {np.mean(errors):.2%} +- {spread:.2%}  "
-        f"patterns {used}  largest gap {max(gaps):.0e}",
-        flush=True,
-    )
+    return Cell(np.array(errors), used, max(gaps))
+
+
+def spread(values: np.ndarray) -> str:
+    """Mean and standard error in per cent."""
+    return f"{100 * values.mean():.2f} ± {100 * np.std(values, ddof=1) / np.sqrt(len(values)):.2f}"
+
+
+def row(cells: list[Cell], two: list[Cell] | None) -> str:
+    """Each share's error, patterns and difference from its order 2; the last share's difference from the first."""
+    parts = []
+    for k, cell in enumerate(cells):
+        to_two = "" if two is None else spread(cell.errors - two[k].errors)
+        parts.append(f"{spread(cell.errors)} | {to_two} | {', '.join(map(str, cell.patterns))}")
+    between = spread(cells[-1].errors - cells[0].errors) if len(cells) > 1 else ""
+    return f"{' | '.join(parts)} | {between} | {max(cell.gap for cell in cells):.0e} |"
 
 
 def main() -> None:
@@ -66,11 +86,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    columns = "".join(f" error, share {share:g} | to order 2 | patterns |" for share in options.share)
+    header = f"| data | order |{columns} last share - first | largest gap |"
+    print(header, "|" + "---|" * (header.count("|") - 1), sep="\n", flush=True)
     for given in options.names:
         name, _, tag = given.partition(":")
+        two = None
         for order in options.orders:
-            for share in options.share:
-                evaluate(name, tag or "upos", order, share, options)
+            cells = [evaluate(name, tag or "upos", order, share, options) for share in options.share]
+            two = cells if order == 2 else two
+            print(f"| {given} | {order} | {row(cells, None if order <= 2 else two)}", flush=True)
 
 
 if __name__ == "__main__":
