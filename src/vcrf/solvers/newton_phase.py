@@ -74,9 +74,14 @@ class NewtonPhase:
             distance < _NEWTON_BELOW
             or (distance < _NEWTON_BELOW_MOST and self._mean_violation(state) < _NEWTON_BELOW_MEAN)
             # With many weights the violations of the most curved ones stay, however many quasi-Newton steps are taken.
-            or (distance < many and self.run.on_face and n_free > newton.MAX_WEIGHTS)
+            or (distance < many and self.run.quasi_newton.on_face and n_free > newton.MAX_WEIGHTS)
         )
         return is_near and self.can_model(n_free)
+
+    @property
+    def _is_on_l1_face(self) -> bool:
+        """Whether quasi-Newton steps have nearly found which weights an L1 penalty alone leaves at zero."""
+        return self.run.quasi_newton.on_face and not self.run.penalty.is_smooth_part
 
     def scan_share(self, state: State) -> float:
         """Share of its threshold that a gradient has to exceed for the working set, next to a large model.
@@ -84,7 +89,9 @@ class NewtonPhase:
         What is close to its threshold moves with the next steps, and had better be in the model.
         """
         n_weights = int(np.count_nonzero(state.w))
-        is_large = n_weights > newton.MAX_WEIGHTS and self.run.on_face and not self.run.penalty.is_smooth_part
+        is_large = (
+            n_weights > newton.MAX_WEIGHTS and self.run.quasi_newton.on_face and not self.run.penalty.is_smooth_part
+        )
         return _WIDER if is_large and self.can_model(n_weights) else 1.0
 
     def can_model(self, n_free: int) -> bool:
@@ -122,7 +129,7 @@ class NewtonPhase:
             # A Hessian of many weights takes as long as ten steps.
             if step < 0.2 or left > (0.8 if is_large else 0.3):
                 self.model = None
-        self.run.memory.clear()
+        self.run.quasi_newton.memory.clear()
         return state
 
     def polish(self, state: State) -> State:
@@ -133,7 +140,9 @@ class NewtonPhase:
         objective hardly feels, and the certificate does.
         """
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        is_near = not self.run.penalty.is_smooth_part and self.run.on_face and self.run.excess < _POLISH_BELOW
+        is_near = (
+            not self.run.penalty.is_smooth_part and self.run.quasi_newton.on_face and self.run.excess < _POLISH_BELOW
+        )
         if not is_near or not has_hessian(self.run.surrogate) or self.can_model(n_free):
             return state
         if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):

@@ -21,7 +21,7 @@ from vcrf.solvers import newton
 from vcrf.solvers.certificate import certify
 from vcrf.solvers.newton import can_model
 from vcrf.solvers.newton_phase import NewtonPhase
-from vcrf.solvers.owlqn import LbfgsMemory, orthant_of
+from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.solvers.state import Interrupted, State
 from vcrf.surrogates.choice import SmoothChoice
@@ -30,7 +30,6 @@ from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
-_MEMORY = 50
 # Features that the first scan may add, per token, where there is an l2 part. At zero weights nearly all candidates are
 # violated, and a few steps on the most violated ones show which of the others still are.
 _FIRST_PER_TOKEN = 1
@@ -42,8 +41,6 @@ _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
 # Rounds with a sparse model that may leave the gap as it is.
 _MOST_VAIN = 5
-# Times the largest weight.
-_LONGEST_STEP = 100.0
 
 
 def solve(
@@ -116,13 +113,6 @@ def solve_path(
             return
 
 
-def _shorten(slope: float, rise: float) -> float:
-    """Where the parabola through a step's start, its slope there and its end has its minimum, in the step's units."""
-    if not (slope < 0.0 and np.isfinite(rise)):
-        return 0.5
-    return min(max(0.5 * slope / (slope - rise), 0.1), 0.7)
-
-
 class _Run:
     """One call of `solve`."""
 
@@ -156,8 +146,7 @@ class _Run:
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
         self.surrogate = choice.build(problem, keep, threads, lattice)
         self.surrogate.allow_short_scans(True)
-        self.memory = LbfgsMemory(_MEMORY)
-        self.on_face = False
+        self.quasi_newton = QuasiNewtonPhase(self)
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.newton = NewtonPhase(self)
         self.lower_bound = 0.0
@@ -198,7 +187,7 @@ class _Run:
                 if self.newton.is_near(state):
                     state = self.newton.minimise(state, 0.5 * self.tol)
                 else:
-                    state = self._minimise(state, self._target(state), n_steps)
+                    state = self.quasi_newton.minimise(state, self._target(state), n_steps)
                     state = self.newton.polish(state)
                 self._check_settled(state)
                 # Near the optimum the objective is flat in double precision while the gap still shrinks.
@@ -249,7 +238,7 @@ class _Run:
             if self.n_vain >= _MOST_VAIN:
                 raise Interrupted(Status.SETTLED)
         has_model = self.n_vain == 0
-        if (has_model and self.newton.can_model(n_free)) or not self.on_face:
+        if (has_model and self.newton.can_model(n_free)) or not self.quasi_newton.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / max(now[1], 1e-300) * 100.0 / (now[0] - self.mark[0])
@@ -354,7 +343,7 @@ class _Run:
         )
         self.violation = self._kkt_violation(state, scan) if scan.is_complete else np.inf
         self._best = state
-        self._scale_steps(state)
+        self.quasi_newton.scale(state)
         return state, scan
 
     def _kkt_violation(self, state: State, scan: Scan) -> float:
@@ -411,23 +400,13 @@ class _Run:
         w = np.zeros(len(features))
         w[where] = state.w[kept]
         if len(new) > 0.2 * len(features):
-            self.memory.clear()
+            self.quasi_newton.memory.clear()
         else:
-            self.memory.resize(np.flatnonzero(kept), where, len(features))
+            self.quasi_newton.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
         state = self.evaluate(self._best, w, is_free=True)
-        self._scale_steps(state)
+        self.quasi_newton.scale(state)
         return state
-
-    def _scale_steps(self, state: State) -> None:
-        """Give the quasi-Newton memory the curvatures of the last pass.
-
-        At the optimum sum (truth - p) = c for a weight, and sum p (1 - p) is not much smaller: a floor for features
-        whose posteriors are saturated on the way.
-        """
-        curvature = self.surrogate.curvatures(state.active) + self.penalty_curvature(state.groups, state.w)
-        floor = np.maximum(1e-3 * state.thresholds, 1e-8 * curvature.max(initial=1e-300))
-        self.memory.inverse = 1.0 / np.maximum(curvature, floor)
 
     def penalty_curvature(self, groups: Ints, w: Floats) -> Floats:
         """Second derivative of the penalty's smooth part, by differences away from zero."""
@@ -456,63 +435,7 @@ class _Run:
         """
         return max(0.1 * self.gap(state) / state.objective, 0.5 * self.tol) if self.is_certifiable else 0.0
 
-    def _minimise(self, state: State, target: float, max_steps: int) -> State:
-        """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
-        n_cut = 0
-        for i in range(1, max_steps + 1):
-            if self.gap_on_working_set(state) <= target * state.objective:
-                break
-            new, trials = self._step(state)
-            if new is None:
-                break
-            n_cut += trials > 1
-            # Steps that must be shortened say that OWL-QN's cut directions do not fit any more.
-            self.on_face = self.on_face or n_cut > 0.15 * max_steps
-            state = new
-            if i % 10 == 0:
-                self.report(state, "face" if self.on_face else "owlqn")
-                state = self._drop_idle(state)
-        return state
-
-    def _step(self, state: State) -> tuple[State | None, int]:
-        """One quasi-Newton step; steepest descent if its direction leads nowhere; None if nothing decreases."""
-        new, trials = self._search(state)
-        if new is None and len(self.memory):
-            self.memory.clear()
-            new, trials = self._search(state)
-        if new is None and self.refusal is not None:
-            # The shortest step of all could not be evaluated either.
-            raise self.refusal
-        return new, trials
-
-    def _search(self, state: State) -> tuple[State | None, int]:
-        """Backtracking on the arc projected on the orthant, each time to the minimum of a parabola."""
-        pseudo = state.pseudo
-        free = (state.w != 0.0) | (pseudo != 0.0)
-        d = self.memory.direction(pseudo, free if self.on_face else None)
-        cut = d * pseudo >= 0.0
-        d[cut & (state.w == 0.0) if self.on_face else cut] = 0.0
-        # Nor is it a direction of descent where secants of saturated posteriors overflow.
-        if not -np.inf < float(d @ pseudo) < 0.0:
-            self.memory.clear()
-            d = -pseudo
-        # Where curvatures vanish a step may leave the range of numbers.
-        longest = _LONGEST_STEP * (1.0 + float(np.abs(state.w).max(initial=0.0)))
-        d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
-        step = 1.0 if len(self.memory) else 1.0 / max(float(np.linalg.norm(pseudo)), 1e-300)
-        orthant = orthant_of(state.w, pseudo)
-        for trials in range(1, 30):
-            w = state.w + step * d
-            w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
-            new = self.try_weights(state, w)
-            slope = float(pseudo @ (w - state.w))
-            if new.objective <= state.objective + 1e-4 * slope:
-                self.memory.add(w - state.w, new.g - state.g)
-                return new, trials
-            step *= _shorten(slope, new.objective - state.objective)
-        return None, trials
-
-    def _drop_idle(self, state: State) -> State:
+    def drop_idle(self, state: State) -> State:
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.8 * state.thresholds)
         if np.count_nonzero(idle) < 0.3 * len(idle):
             return state
