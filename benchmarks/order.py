@@ -133,11 +133,11 @@ def main() -> None:
     )
     parser.add_argument("--orders", nargs="+", type=peers.at_least(1), default=[1, 2, 3, 4, 5])
     parser.add_argument("--sentences", type=peers.at_least(1), default=1000)
-    parser.add_argument("--occurrences", type=float, default=2.0)
+    parser.add_argument("--occurrences", type=peers.positive, default=2.0)
     parser.add_argument("--dense", type=int, default=5, help="highest order of the dense lattice")
-    parser.add_argument("--dense-pass", type=float, default=2.0, help="longest pass of the dense lattice in seconds")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=3600.0, help="seconds for one point")
+    parser.add_argument("--dense-pass", type=peers.positive, default=2.0, help="longest pass of the dense lattice in seconds")
+    parser.add_argument("--jobs", type=peers.at_least(1), default=2)
+    parser.add_argument("--limit", type=peers.positive, default=3600.0, help="seconds for one point")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.one:
@@ -145,9 +145,9 @@ def main() -> None:
     for given in options.names:
         name, _, tag = given.partition(":")
         if options.one:
-            print(json.dumps(measure(name, tag or "upos", options.orders[0], options.one, options)))
+            print(json.dumps(measure(name, tag, options.orders[0], options.one, options)))
         else:
-            compare(name, tag or "upos", options)
+            compare(name, tag, options)
 
 
 if __name__ == "__main__":

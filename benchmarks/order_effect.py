@@ -80,11 +80,15 @@ def main() -> None:
     parser.add_argument("--orders", nargs="+", type=peers.at_least(1), default=[1, 2, 3, 4, 5])
     parser.add_argument("--folds", type=peers.at_least(2), default=5)
     parser.add_argument("--sentences", type=peers.at_least(1), default=600)
-    parser.add_argument("--occurrences", type=float, default=1.0)
+    parser.add_argument("--occurrences", type=peers.positive, default=1.0)
     parser.add_argument("--share", nargs="+", type=float, default=[0.0, 1.0])
-    parser.add_argument("--tol", type=float, default=0.01)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--tol", type=peers.positive, default=0.01)
+    parser.add_argument("--jobs", type=peers.at_least(1), default=2)
     options = parser.parse_args()
+    if not all(0.0 <= share <= 1.0 for share in options.share):
+        parser.error("--share: expected numbers from 0 to 1")
+    if options.sentences < 2 * options.folds:
+        parser.error(f"--sentences {options.sentences}: expected at least two for each of {options.folds} folds")
     warnings.simplefilter("ignore")
     columns = "".join(f" error, share {share:g} | to order 2 | patterns |" for share in options.share)
     header = f"| data | order |{columns} last share - first | largest gap |"
@@ -93,7 +97,7 @@ def main() -> None:
         name, _, tag = given.partition(":")
         two = None
         for order in options.orders:
-            cells = [evaluate(name, tag or "upos", order, share, options) for share in options.share]
+            cells = [evaluate(name, tag, order, share, options) for share in options.share]
             two = cells if order == 2 else two
             print(f"| {given} | {order} | {row(cells, None if order <= 2 else two)}", flush=True)
 

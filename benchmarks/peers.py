@@ -88,6 +88,17 @@ def at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
+def positive(text: str) -> float:
+    """Numbers above zero; for arguments of the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
+    return value
+
+
 def _shape(word: str) -> str:
     """Character classes with runs collapsed: ``McDonald-2`` gives ``XxXx-d``."""
     classes = ("X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else "-" for c in word)

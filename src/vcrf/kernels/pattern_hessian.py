@@ -204,32 +204,33 @@ def _later_moves(
 
 
 @kernel
-def _enter(moves: Moves, n: int, place: Ints, live: Ints, prob: Floats) -> tuple[int, int]:
-    """Give the states that moves lead to places; returns how many moves and places there are.
+def _n_targets(moves: Moves, n: int, place: Ints) -> int:
+    """How many states moves lead to. `place` is -1 everywhere, and left so."""
+    found = 0
+    for m in range(n):
+        found += place[moves.target[m]] == -1
+        place[moves.target[m]] = -2
+    for m in range(n):
+        place[moves.target[m]] = -1
+    return found
 
-    Moves to more places than there is room for are dropped. `place` is -1 everywhere, and left so.
-    """
-    n_live, kept = 0, 0
+
+@kernel
+def _enter(moves: Moves, n: int, place: Ints, live: Ints, prob: Floats) -> int:
+    """Give the states that moves lead to places; returns how many there are. `place` is -1 everywhere, and left so."""
+    n_live = 0
     for m in range(n):
         q = moves.target[m]
         if place[q] < 0:
-            if n_live == len(live):
-                continue
             place[q] = n_live
             live[n_live] = q
             prob[n_live] = 0.0
             n_live += 1
         prob[place[q]] += moves.joint[m]
-        moves.source[kept], moves.target[kept], moves.label[kept] = moves.source[m], place[q], moves.label[m]
-        moves.arc[kept], moves.conditional[kept], moves.joint[kept] = (
-            moves.arc[m],
-            moves.conditional[m],
-            moves.joint[m],
-        )
-        kept += 1
+        moves.target[m] = place[q]
     for k in range(n_live):
         place[live[k]] = -1
-    return kept, n_live
+    return n_live
 
 
 @kernel
@@ -432,16 +433,24 @@ def sentence_covariances(
     n_states, n_slots, n_live = len(graph.size), 0, 0
     for u in range(stop - start):
         t = start + u
-        if u == 0:
-            n = _first_moves(t, n_labels, given if len(given) > 0 else back, least.posterior, moves)
-        else:
+        posterior = least.posterior
+        if u > 0:
             apply_local(arcs, local.factor, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, factor)
-            n = _later_moves(
-                t, n_labels, least.posterior, live, prob, n_live, graph.table, graph.arc_state, factor, back,
-                u * n_states, given, moves,
-            )  # fmt: skip
+        while True:
+            if u == 0:
+                n = _first_moves(t, n_labels, given if len(given) > 0 else back, posterior, moves)
+            else:
+                n = _later_moves(
+                    t, n_labels, posterior, live, prob, n_live, graph.table, graph.arc_state, factor, back,
+                    u * n_states, given, moves,
+                )  # fmt: skip
+            if _n_targets(moves, n, place) <= len(live):
+                break
+            # No room for so many contexts: more is drawn. At 1 every context has one move.
+            posterior = max(4.0 * posterior, 1e-5)
+        if u > 0:
             undo_local(arcs, ptr[t], ptr[t + 1], graph.rank, graph.rank_end, graph.by_rank, original, factor)
-        n, n_live = _enter(moves, n, place, live, prob)
+        n_live = _enter(moves, n, place, live, prob)
         _patterns_of_moves(firing, t, graph.rank, graph.rank_end, n, moves)
         _label_features(firing, t, current)
         _past_and_present(

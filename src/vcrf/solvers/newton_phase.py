@@ -10,7 +10,6 @@ from vcrf.solvers import newton
 from vcrf.solvers.newton import build_model, can_model, has_hessian, newton_direction, spread
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.state import State
-from vcrf.types import Ints
 
 if TYPE_CHECKING:
     from vcrf.solvers.working_set import _Run
@@ -26,9 +25,6 @@ _NEWTON_BELOW_PATTERNS = 100.0
 _POLISH_BELOW = 1.0
 # Relative gap down to which Newton steps on the most curved weights are tried first.
 _BLOCK_TOL = 1e-4
-# New features up to which a large model is extended rather than built anew, and the move that shows their rows.
-_FEW_NEW = 100
-_NUDGE = 1e-3
 # Share of the threshold from which on the gradient of a zero weight brings it into a large model.
 _WIDER = 0.9
 # With a large model a scan comes when the gap on the working set is this share of the certified one.
@@ -50,6 +46,7 @@ class NewtonPhase:
     is_by_patterns : whether passes and Hessians are those of a pattern automaton
     is_large_round : whether the last round was with many weights
     most_weights : that Newton steps are taken on
+    fineness : share of the least threshold that a Hessian on the automaton has to be fine enough for
     """
 
     def __init__(self, run: _Run) -> None:
@@ -59,6 +56,7 @@ class NewtonPhase:
         self.is_by_patterns = run.surrogate.hessian_order is None
         self.is_block_enough = run.tol >= _BLOCK_TOL and not run.penalty.is_smooth_part and not self.is_by_patterns
         self.most_weights = newton.MAX_WEIGHTS
+        self.fineness = 1.0
 
     def is_near(self, state: State) -> bool:
         """Whether Newton steps are worth their Hessian: the face is nearly found and small enough."""
@@ -123,8 +121,9 @@ class NewtonPhase:
             # The gap is that of the worst weight: with many it may rest while thousands come right.
             left = min(gap / before[0], error / max(before[1], 1e-300)) if is_large else gap / before[0]
             if is_new and (step < 0.2 or (is_large and left > 0.9)):
-                # Too far away: more quasi-Newton steps before the next attempt.
+                # Too far away, or too coarse: more quasi-Newton steps before the next attempt, with a finer model.
                 self.n_rest = 2
+                self.fineness *= 0.1
                 break
             # A Hessian of many weights takes as long as ten steps.
             if step < 0.2 or left > (0.8 if is_large else 0.3):
@@ -177,6 +176,8 @@ class NewtonPhase:
         model.set_curvature(kept)
         d = np.zeros(len(state.w))
         d[where[present]] = found[present]
+        if not np.all(np.isfinite(d)):
+            return None, 0.0
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
         # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
         noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
@@ -199,12 +200,8 @@ class NewtonPhase:
         """The last Hessian, unless it lacks a weight that may move; whether it is new, and the model."""
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         if self.model is not None:
-            new = moving[~np.isin(state.active.features[moving], self.model.features, assume_unique=True)]
-            # A model from an automaton is of a chain close to the true one: exact rows do not fit it.
-            few = 0 if self.is_by_patterns or len(self.model.features) <= newton.MAX_WEIGHTS else _FEW_NEW
-            if 0 < len(new) <= few:
-                self.model = self._extended(self.model, state, new)
-            if len(new) <= few:
+            is_known = np.isin(state.active.features[moving], self.model.features, assume_unique=True)
+            if np.all(is_known):
                 return False, self.model
         self.run.check_limit()
         # With many weights a wider choice: a feature that begins to move later means a new Hessian.
@@ -213,22 +210,9 @@ class NewtonPhase:
         if len(chosen) > newton.MAX_LARGE_WEIGHTS:
             chosen = moving
         self.model = None  # before the new one is built: there is room for one
+        self.run.surrogate.hessian_scale = self.fineness * float(state.thresholds[chosen].min(initial=np.inf))
         self.model = build_model(self.run.surrogate, state.active, state.w, chosen)
         return True, self.model
-
-    def _extended(self, model: QuadraticModel, state: State, new: Ints) -> QuadraticModel:
-        """The model with a few more features, whose rows of the Hessian are differences of gradients: a pass each."""
-        present, where = model.places(state.active.features)
-        rows, corner = np.zeros((len(new), len(where))), np.zeros((len(new), len(new)))
-        for k, j in enumerate(new):
-            moved = state.w.copy()
-            moved[j] += _NUDGE
-            row = (self.run.evaluate(state, moved).g_value - state.g_value) / _NUDGE
-            rows[k, present], corner[k] = row[where[present]], row[new]
-        corner = 0.5 * (corner + corner.T)
-        diagonal = np.diag_indices(len(new))
-        corner[diagonal] = np.maximum(corner[diagonal], 1e-3 * state.thresholds[new])
-        return model.extended(state.active.features[new], rows, corner)
 
     def _block(self, state: State) -> QuadraticModel:
         """Model of the most curved weights, from a sample of the sentences; of those that the sample knows."""

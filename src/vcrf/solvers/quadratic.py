@@ -25,18 +25,6 @@ class QuadraticModel:
         where = np.minimum(np.searchsorted(features, self.features), max(len(features) - 1, 0))
         return features[where] == self.features, where
 
-    def extended(self, features: Ints, rows: Floats, corner: Floats) -> QuadraticModel:
-        """With a few more features: `rows` are theirs with the old ones, `corner` with each other."""
-        joined = np.concatenate([self.features, features])
-        order = np.argsort(joined, kind="stable")
-        matrix = np.empty((len(joined), len(joined)), self.hessian.dtype)
-        # Where the features go: the old ones, and the new ones.
-        place = np.argsort(order, kind="stable")
-        old, new = place[: len(self.features)], place[len(self.features) :]
-        matrix[np.ix_(old, old)], matrix[np.ix_(new, old)] = self.hessian, rows
-        matrix[np.ix_(old, new)], matrix[np.ix_(new, new)] = rows.T, corner
-        return QuadraticModel(joined[order], matrix)
-
     @property
     def curvature(self) -> Floats:
         """The diagonal."""

@@ -39,8 +39,8 @@ _ENTRIES_PER_TOKEN = 4
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
-# Rounds with a sparse model that may leave the gap as it is.
-_MOST_VAIN = 5
+# Rounds with a large model that may leave the gap as it is.
+_MOST_VAIN = 8
 
 
 def solve(

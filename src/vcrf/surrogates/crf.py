@@ -67,6 +67,8 @@ class CrfSurrogate:
     has_hessian = True
     # Longest patterns that it is for; None: any.
     hessian_order: int | None = 2
+    # Gradients that count, for Hessians that are not exact.
+    hessian_scale = np.inf
 
     def __init__(self, problem: Problem, keep: Bools, costs: Floats, threads: int = 1) -> None:
         self.problem = problem

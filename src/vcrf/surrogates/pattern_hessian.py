@@ -10,11 +10,14 @@ from vcrf.surrogates.active import ActiveSet, zero_hessian
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.pattern_hessian import Firing
+    from vcrf.kernels.pattern_hessian import Firing, Least
     from vcrf.surrogates.patterns import ArcPlan, PatternSurrogate
 
-# See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so.
+# See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so, where gradients that
+# count are those of a whole token.
 LEAST = 1e-3, 3e-3
+# Where smaller ones count, a draw is to be this share of them, and not finer than the second.
+_SHARE, _FINEST = 2e-3, 1e-6
 
 
 def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPlan, chosen: Ints, stride: int) -> Floats:
@@ -28,7 +31,7 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
     max_current = int(np.diff(active.row_ptr)[active.rows].sum(axis=1).max(initial=0)) + 1
     max_fired = int(np.diff(active.cor_ptr).max(initial=0)) + plan.automaton.order
     out = zero_hessian(chosen)
-    sentences, n_parts, least = surrogate._sentences(), workers.threads, pattern_hessian.Least(*LEAST)
+    sentences, n_parts, least = surrogate._sentences(), workers.threads, _least(surrogate, active)
     results = [
         PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
         for _ in range(n_parts)
@@ -52,6 +55,18 @@ def pattern_hessian(surrogate: PatternSurrogate, active: ActiveSet, plan: ArcPla
         )  # fmt: skip
     hessian.symmetrise(out)
     return out
+
+
+def _least(surrogate: PatternSurrogate, active: ActiveSet) -> Least:
+    """What is small for the gradients that count: a draw at a token changes one by its posterior times the value."""
+    from vcrf.kernels.pattern_hessian import Least
+
+    posterior, memory = LEAST
+    values = [np.abs(values).max(initial=1.0) for values in (active.row_values, active.cor_values)]
+    unit = float(surrogate.weights.max(initial=0.0)) * max(map(float, values))
+    if unit > 0.0 and surrogate.hessian_scale < np.inf:
+        posterior = min(posterior, max(_SHARE * surrogate.hessian_scale / unit, _FINEST))
+    return Least(posterior, memory)
 
 
 def _firing(active: ActiveSet, plan: ArcPlan, chosen: Ints) -> Firing:
