@@ -135,7 +135,9 @@ def main() -> None:
     parser.add_argument("--sentences", type=peers.at_least(1), default=1000)
     parser.add_argument("--occurrences", type=peers.positive, default=2.0)
     parser.add_argument("--dense", type=int, default=5, help="highest order of the dense lattice")
-    parser.add_argument("--dense-pass", type=peers.positive, default=2.0, help="longest pass of the dense lattice in seconds")
+    parser.add_argument(
+        "--dense-pass", type=peers.positive, default=2.0, help="longest pass of the dense lattice in seconds"
+    )
     parser.add_argument("--jobs", type=peers.at_least(1), default=2)
     parser.add_argument("--limit", type=peers.positive, default=3600.0, help="seconds for one point")
     parser.add_argument("--one", help=argparse.SUPPRESS)
