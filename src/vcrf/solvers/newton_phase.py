@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from vcrf.solvers.working_set import _Run
 
 # Newton steps are tried when the largest relative violation is below the first, or below the second with a mean
-# violation below the third: a few frequent features are the last to come right.
+# violation below the third: a few frequent features are the last to come right. With many weights below the fourth, and
+# on the automaton below the fifth.
 _NEWTON_BELOW = 0.5
 _NEWTON_BELOW_MOST = 5.0
 _NEWTON_BELOW_MEAN = 3e-3
@@ -122,7 +123,7 @@ class NewtonPhase:
             left = min(gap / before[0], error / max(before[1], 1e-300)) if is_large else gap / before[0]
             if is_new and (step < 0.2 or (is_large and left > 0.9)):
                 # Too far away, or too coarse: more quasi-Newton steps before the next attempt, with a finer model.
-                self.n_rest = 2
+                self.n_rest, self.model = 2, None
                 self.fineness *= 0.1
                 break
             # A Hessian of many weights takes as long as ten steps.
@@ -139,9 +140,7 @@ class NewtonPhase:
         objective hardly feels, and the certificate does.
         """
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
-        is_near = (
-            not self.run.penalty.is_smooth_part and self.run.quasi_newton.on_face and self.run.excess < _POLISH_BELOW
-        )
+        is_near = self._is_on_l1_face and self.run.excess < _POLISH_BELOW
         if not is_near or not has_hessian(self.run.surrogate) or self.can_model(n_free):
             return state
         if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
