@@ -24,17 +24,17 @@ _MOST_COLUMNS, _MOST_SHARE = 1_000, 0.2
 # Up to so many weights the factor is in double precision.
 _MAX_DOUBLE = 14_000
 # What is added to the diagonal, in thresholds: directions flatter than that are not sought. For Hessians in double
-# precision, in single precision, and factors in single precision.
-_DAMPING, _DAMPING_SINGLE, _DAMPING_FACTOR = 1e-9, 1e-3, 1e-2
+# precision, in single precision, and, at least, for factors in single precision.
+DAMPING, DAMPING_SINGLE, _DAMPING_FACTOR = 1e-9, 1e-3, 1e-2
 
 
 class FaceFactor:
-    """A factor of hessian + damping on the weights `free`; c are the thresholds of all weights."""
+    """A factor of hessian + damping on the weights `free`; c are the thresholds of all, the unit of the damping."""
 
-    def __init__(self, hessian: Floats, free: Bools, c: Floats) -> None:
+    def __init__(self, hessian: Floats, free: Bools, c: Floats, damping: float = DAMPING) -> None:
         self.hessian, self.base = hessian, np.flatnonzero(free)
         self.type = np.dtype(np.float64 if len(self.base) <= _MAX_DOUBLE else np.float32)
-        self.damping, self.factor = self._factor(c)
+        self.damping, self.factor = self._factor(c, damping)
         self.place = np.full(len(free), -1, np.int64)
         self.place[self.base] = np.arange(len(self.base))
         self.number: dict[int, int] = {}  # of the column of each weight that has entered or left
@@ -42,12 +42,11 @@ class FaceFactor:
         self.solved = np.zeros((0, len(self.base)), self.type)  # rows of (M^-1 W)'
         self.cross = np.zeros((0, 0))  # W' M^-1 W
 
-    def _factor(self, c: Floats) -> tuple[Floats, tuple[Floats, bool]]:
+    def _factor(self, c: Floats, damping: float) -> tuple[Floats, tuple[Floats, bool]]:
         """What is added to the diagonal, and the factor: rounding can make a flat matrix indefinite, and it grows."""
         from scipy.linalg import LinAlgError, cho_factor
 
-        share = _DAMPING if self.hessian.dtype == np.float64 else _DAMPING_SINGLE
-        share = max(share, _DAMPING_FACTOR) if self.type == np.float32 else share
+        share = max(damping, _DAMPING_FACTOR) if self.type == np.float32 else damping
         curvature = self.hessian.diagonal().astype(np.float64)
         # The thresholds are the measure: where a direction has less curvature than that, a move changes the gradients
         # by little that the certificate feels. The curvature is none: that of frequent features is thousands of c.

@@ -32,6 +32,8 @@ _WIDER = 0.9
 _SCAN_BELOW = 0.1
 # And its solutions may leave violations of this share of those before.
 _ROUGH = 0.03
+# Damping of steps with few weights, in violations.
+_FLAT = 1.0
 
 
 class NewtonPhase:
@@ -170,6 +172,9 @@ class NewtonPhase:
         # With many weights a rough solution: the next step has a better gradient.
         is_large = len(model.features) > newton.MAX_WEIGHTS
         close = max(0.3 * self.run.tol, _ROUGH * self._violation_inside(state)) if is_large else 0.0
+        if not is_large:
+            # Along a flat direction a violation is not worth a move of more than about 1.
+            model.set_damping(_FLAT * self._violation_inside(state))
         least = 1e-4 * self.run.tol**2 * state.objective / max(len(w), 1)
         found = newton_direction(model, g, w, c, least, close=close)
         model.set_curvature(kept)
@@ -182,15 +187,17 @@ class NewtonPhase:
         noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
         while step > 1e-3:
             new = self.run.try_weights(state, state.w + step * d)
-            if new.objective <= state.objective + 0.1 * step * predicted + noise or self._is_closer(state, new):
-                return new, step
+            is_lower = new.objective <= state.objective + 0.1 * step * predicted + noise
+            if is_lower or (is_large and self._is_closer(state, new)):
+                break
             step *= 0.5
-        return None, step
+        return (new if step > 1e-3 else None), step
 
     def _is_closer(self, state: State, new: State) -> bool:
         """Whether the gap on the working set is halved, and the objective higher by next to nothing of it.
 
-        Near the optimum the objective is flat, and no measure of a step.
+        Near the optimum the objective is flat, and no measure of a step. With few weights it is the better one: two
+        points, one of the lower objective and one of the smaller gap, would be visited in turn.
         """
         gap = self.run.gap_on_working_set(state)
         return new.objective <= state.objective + 1e-3 * gap and self.run.gap_on_working_set(new) <= 0.5 * gap

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.solvers.faces import FaceFactor
+from vcrf.solvers.faces import DAMPING, DAMPING_SINGLE, FaceFactor
 from vcrf.types import Bools, Floats, Ints
 
 # The most curved weights of many, which are solved for first.
 _FIRST = 2_000
+# In thresholds.
+_MOST_DAMPING = 1e-2
 
 
 class QuadraticModel:
@@ -19,6 +21,7 @@ class QuadraticModel:
     def __init__(self, features: Ints, hessian: Floats) -> None:
         self.features, self.hessian = features, hessian
         self._factors: dict[int, FaceFactor] = {}
+        self.damping = DAMPING if hessian.dtype == np.float64 else DAMPING_SINGLE
 
     def places(self, features: Ints) -> tuple[Bools, Ints]:
         """Which of the model's features are among those given (sorted), and where."""
@@ -36,6 +39,11 @@ class QuadraticModel:
         if not np.array_equal(values, self.hessian.diagonal()):
             self.hessian[np.diag_indices(len(values))] = values
             self._factors.clear()
+
+    def set_damping(self, damping: float) -> None:
+        """Damp direct solves by so many thresholds, within limits."""
+        self.damping = min(max(damping, DAMPING), _MOST_DAMPING)
+        self._factors.clear()
 
     def product(self, d: Floats) -> Floats:
         """H d."""
@@ -57,7 +65,7 @@ class QuadraticModel:
         if factor is None or not factor.is_close(free):
             factor = None
             self._factors.pop(len(block), None)  # before the new one is made: there is room for one
-            factor = self._factors[len(block)] = FaceFactor(self.hessian, free, c)
+            factor = self._factors[len(block)] = FaceFactor(self.hessian, free, c, self.damping)
         return factor
 
     def descend(self, g: Floats, w: Floats, c: Floats, tol: float, d: Floats, product: Floats) -> None:

@@ -237,7 +237,7 @@ class _Run:
             self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
             if self.n_vain >= _MOST_VAIN:
                 raise Interrupted(Status.SETTLED)
-        has_model = self.n_vain == 0
+        has_model = self.n_vain < _MOST_VAIN
         if (has_model and self.newton.can_model(n_free)) or not self.quasi_newton.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
