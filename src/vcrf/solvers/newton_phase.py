@@ -172,7 +172,7 @@ class NewtonPhase:
         # With many weights a rough solution: the next step has a better gradient.
         is_large = len(model.features) > newton.MAX_WEIGHTS
         close = max(0.3 * self.run.tol, _ROUGH * self._violation_inside(state)) if is_large else 0.0
-        if not is_large:
+        if not is_large and not self.run.penalty.is_smooth_part:
             # Along a flat direction a violation is not worth a move of more than about 1.
             model.set_damping(_FLAT * self._violation_inside(state))
         least = 1e-4 * self.run.tol**2 * state.objective / max(len(w), 1)
@@ -240,4 +240,4 @@ class NewtonPhase:
 
     def _violation_inside(self, state: State) -> float:
         """Largest violation in the working set, relative to the threshold."""
-        return float((np.abs(state.pseudo) / state.thresholds).max(initial=0.0))
+        return float((np.abs(state.pseudo) / np.maximum(state.thresholds, 1e-300)).max(initial=0.0))
