@@ -3,7 +3,7 @@
 As in `kernels.hessian`, with contexts in place of labels: K[q, j] = Cov(count of j so far, [state = q]) moves from
 token to token with the conditional probabilities of the arcs. Most arcs have next to no probability at a token, but
 what is rare at each of many tokens adds up: it is all that a weight far below zero is about. So arcs with a posterior
-below `live` are drawn: the result is the exact covariance of a chain close to the true one, with the right mean for
+below a limit are drawn: the result is the exact covariance of a chain close to the true one, with the right mean for
 what is rare. It serves as a quadratic model, and steps are checked on the objective itself.
 """
 

@@ -90,9 +90,7 @@ class NewtonPhase:
         What is close to its threshold moves with the next steps, and had better be in the model.
         """
         n_weights = int(np.count_nonzero(state.w))
-        is_large = (
-            n_weights > newton.MAX_WEIGHTS and self.run.quasi_newton.on_face and not self.run.penalty.is_smooth_part
-        )
+        is_large = n_weights > newton.MAX_WEIGHTS and self._is_on_l1_face
         return _WIDER if is_large and self.can_model(n_weights) else 1.0
 
     def can_model(self, n_free: int) -> bool:
