@@ -72,3 +72,17 @@ def test_what_is_rare_everywhere_adds_up():
     p = np.exp(-8.5) / (1.0 + np.exp(-1.0) + np.exp(-8.5))
     assert p < 0.3 * LEAST[0]
     assert found[third, third] == pytest.approx(10 * p * (1 - p), rel=0.1)
+
+
+def test_more_contexts_than_there_is_room_for():
+    """With 300 labels alike more is drawn, and no posterior is lost: counts of all labels sum to the tokens."""
+    n, n_labels = 40, 300
+    text = intern_sentences([["a"] * 3] * n)
+    problem = build_problem(text, np.zeros(3 * n, np.uint32), n_labels, paper_families(0, 2, 0))
+    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(n), is_forced=True)
+    numbers = np.arange(n_labels, dtype=np.uint32)
+    labels = np.sort(problem.join_features(np.full(n_labels, problem.bias_column, np.uint32), 1, numbers))
+    found = surrogate.hessian(surrogate.compile(labels), np.zeros(n_labels), np.arange(n_labels))
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-9)
+    p = 1.0 / n_labels
+    assert found.trace() == pytest.approx(3.0 * n_labels * p * (1.0 - p), rel=0.05)
