@@ -20,6 +20,7 @@ PARTS = [path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if pat
 
 
 def main() -> None:
+    """Run the parts that the command line names."""
     parts = {name: runner.part_of(name) for name in PARTS}
     given = _arguments(parts)
     if given.case is not None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from tests.campaign.part import Finding, Part
 
 # A process may take so long to import, train and compile what its cases need.
