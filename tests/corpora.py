@@ -95,12 +95,17 @@ def flatten(name: str, value: Any) -> Iterator[tuple[str, float]]:
         yield name, float(value)
 
 
-def read_named(name: str, token: dict[str, Any]) -> dict[str, float]:
-    """Attributes of one feature of a token: repeats add up, zeros do not count."""
+def totals(name: str, token: dict[str, Any]) -> dict[str, float]:
+    """Attributes of one feature of a token: repeats add up."""
     total: Counter[str] = Counter()
     for attribute, value in flatten(name, token[name]) if name in token else ():
         total[attribute] += value  # type: ignore[assignment]
-    return {attribute: value for attribute, value in total.items() if value != 0.0}
+    return dict(total)
+
+
+def read_named(name: str, token: dict[str, Any]) -> dict[str, float]:
+    """Attributes of one feature of a token; zeros do not count."""
+    return {attribute: value for attribute, value in totals(name, token).items() if value != 0.0}
 
 
 def occurrences(source: Any, corpus: list[list[Any]]) -> dict[Any, dict[int, float]]:
@@ -114,6 +119,16 @@ def occurrences(source: Any, corpus: list[list[Any]]) -> dict[Any, dict[int, flo
             content = read_template(source, sentence, index)
             if content is not None:
                 found[content][position] = 1.0
+    return dict(found)
+
+
+def zeros(source: Any, corpus: list[list[Any]]) -> dict[Any, list[int]]:
+    """Content of each attribute of a source -> the positions where it is given with value 0."""
+    found: dict[Any, list[int]] = defaultdict(list)
+    for position, sentence, index in tokens_of(corpus) if isinstance(source, NamedFeature) else ():
+        for attribute, value in totals(source.name, sentence[index]).items():
+            if value == 0.0:
+                found[attribute].append(position)
     return dict(found)
 
 

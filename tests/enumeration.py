@@ -93,6 +93,8 @@ def all_candidates(problem):
             if not families_of(problem, c, k):
                 continue
             seen = {true_code(problem, t, k) for t in column_of(problem, c)}
+            if k == 1:  # value 0 counts as seen
+                seen |= {true_code(problem, int(t), 1) for at, t in zip(*problem.columns.zeros, strict=True) if at == c}
             restricted = problem.candidates[0 if k == 1 else 1] == "observed"
             found += [Feature(c, k, z) for z in range(problem.n_labels**k) if not restricted or z in seen]
     return found

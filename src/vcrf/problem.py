@@ -7,7 +7,7 @@ grouped by column and, inside a column, by length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -156,47 +156,34 @@ class Problem:
     def _count_observed(self, k: int) -> int:
         """Each observed pair of a column counts once for every member that has patterns of this length."""
         members = [sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
-        seen = self._seen(k)
-        columns = seen // self.n_labels**k
-        total = int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
-        return total + len(self.observed(k)) - len(seen)
+        columns = self.observed(k) // self.n_labels**k
+        return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
 
     def observed(self, k: int) -> Ints:
         """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training.
 
         An attribute given with value 0 counts as seen with its label, as it does in CRFsuite.
         """
-        return self._known("observed", k, self._find_observed)
-
-    def _find_observed(self, k: int) -> Ints:
-        seen = self._seen(k)
-        columns, positions = self.columns.zeros
-        if k > 1 or len(columns) == 0:
-            return seen
-        zeros = columns * self.n_labels + self.y[positions]
-        return np.union1d(seen, zeros[self.has_order(1)[columns]])
-
-    def _seen(self, k: int) -> Ints:
-        """`observed` but for attributes given with value 0."""
-        return self._known("seen", k, self._find_seen)
-
-    def _known(self, name: str, k: int, find: Callable[[int], Ints]) -> Ints:
-        if (name, k) not in self._found:
-            self._found[name, k] = find(k)
-        return self._found[name, k]
+        if k not in self._observed:
+            self._observed[k] = self._find_observed(k)
+        return self._observed[k]
 
     @cached_property
-    def _found(self) -> dict[tuple[str, int], Ints]:
+    def _observed(self) -> dict[int, Ints]:
         return {}
 
-    def _find_seen(self, k: int) -> Ints:
+    def _find_observed(self, k: int) -> Ints:
         from vcrf.kernels import gradient
 
         out = np.empty(len(self.columns.positions), np.int64)
         n = gradient.observed_codes(
             self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, self.has_order(k), out
         )
-        return np.unique(out[:n])
+        columns, positions = self.columns.zeros
+        if k > 1 or len(columns) == 0:
+            return np.unique(out[:n])
+        zeros = columns * self.n_labels + self.y[positions]
+        return np.union1d(out[:n], zeros[self.has_order(1)[columns]])
 
     def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
         """Column, pattern length and pattern code of feature numbers."""
@@ -248,7 +235,7 @@ def build_problem(
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
         text, y, n_labels, families, sources, _family_table(families, sources, order),
-        read_columns(text, sources, merge_twins), weights, both, allowed,
+        read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed,
     )  # fmt: skip
 
 

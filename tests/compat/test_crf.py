@@ -87,6 +87,23 @@ def test_objective_is_that_of_crfsuite(data: Any, c1: float, c2: float, every: b
     assert ours.classes_ == theirs.classes_
 
 
+@pytest.mark.parametrize("every", [False, True])
+def test_twins_were_observed_with_the_same_labels(every: bool) -> None:
+    """A flag that is False elsewhere has weights for more labels than a word at the tokens where it is True."""
+    X = [[{"flag": True, "w": "a"}, {"flag": False, "w": "b"}], [{"flag": False, "w": "c"}, {"flag": True, "w": "a"}]]
+    y = [["A", "B"], ["C", "A"]]
+    for c1, c2 in [(0.05, 0.1), (0.0, 0.3), (0.1, 0.0)]:
+        options: dict[str, Any] = {"c1": c1, "c2": c2, "all_possible_states": every}
+        ours = CRF(**options, tol=1e-9).fit(X, y)
+        theirs = sklearn_crfsuite.CRF(**options, epsilon=1e-9, delta=1e-10, max_iterations=5000).fit(X, y)
+        assert ours.objective_ == pytest.approx(crfsuite_objective(X, y, theirs, c1, c2), rel=1e-6)
+        if c2 > 0.0:
+            for key in {*ours.state_features_, *theirs.state_features_}:
+                assert ours.state_features_.get(key, 0.0) == pytest.approx(
+                    theirs.state_features_.get(key, 0.0), abs=1e-3
+                )
+
+
 @pytest.mark.parametrize(("c1", "c2"), STRENGTHS)
 def test_predictions_are_those_of_crfsuite(data: Any, c1: float, c2: float) -> None:
     """The labels agree on seen and unseen sentences, and so do the marginals."""

@@ -29,7 +29,7 @@ class ColumnTable:
     class_sources : for each class the tuple of its sources' numbers
     n_attributes : attributes before merging, per source
     listed : source -> (columns, keys) of its attributes, for sources with several attributes a position
-    zeros : columns and positions of occurrences with value 0: no effect, but they count as observed
+    zeros : columns and positions of occurrences with value 0, if asked for: no effect, but they count as observed
     """
 
     ptr: Ints
@@ -55,9 +55,13 @@ class ColumnTable:
         return np.asarray(total[self.ptr[1:]] - total[self.ptr[:-1]])
 
 
-def read_columns(text: Text, sources: Sequence[Source], merge: bool = True) -> ColumnTable:
-    """Read all sources and merge twins. `merge=False` keeps every attribute a column of its own."""
-    builder = _Builder(merge)
+def read_columns(text: Text, sources: Sequence[Source], merge: bool = True, with_zeros: bool = False) -> ColumnTable:
+    """Read all sources and merge twins. `merge=False` keeps every attribute a column of its own.
+
+    With `with_zeros` occurrences of value 0 are kept, and twins have the same ones: else the members of a column would
+    have been observed with different labels.
+    """
+    builder = _Builder(merge, with_zeros)
     for i, source in enumerate(sources):
         builder.add(i, source.read(text))
     return builder.finish(len(sources))
@@ -66,6 +70,7 @@ def read_columns(text: Text, sources: Sequence[Source], merge: bool = True) -> C
 @dataclass
 class _Builder:
     merge: bool
+    with_zeros: bool
     n_columns: int = 0
     sig: UInts64 = field(default_factory=lambda: np.zeros((1 << 12, 2), np.uint64))
     slots: UInts32 = field(default_factory=lambda: np.zeros(1 << 13, np.uint32))
@@ -76,7 +81,8 @@ class _Builder:
     values: list[Floats] = field(default_factory=list)
     n_attributes: dict[int, int] = field(default_factory=dict)
     listed: dict[int, tuple[Ints, UInts64]] = field(default_factory=dict)
-    zeros: list[tuple[int, int]] = field(default_factory=list)
+    zero_columns: list[UInts32] = field(default_factory=list)
+    zero_positions: list[UInts32] = field(default_factory=list)
 
     def add(self, source: int, found: Occurrences) -> None:
         from vcrf.kernels import hashing
@@ -88,6 +94,9 @@ class _Builder:
         sig, count = np.zeros((n, 2), np.uint64), np.zeros(n, np.uint32)
         bits = np.zeros(0, np.uint64) if found.values is None else found.values.view(np.uint64)
         hashing.signatures(found.positions, bits, ids, sig, count)
+        zero_ids, zero_positions = self._zeros_of(found, ids, n)
+        bits_of_zero = np.zeros(len(zero_ids), np.uint64)
+        hashing.signatures(zero_positions, bits_of_zero, zero_ids, sig, np.zeros(n, np.uint32))
         if not self.merge:
             sig[:, 0] += np.uint64(0x9E3779B97F4A7C15) * np.arange(
                 self.n_columns + 1, self.n_columns + n + 1, dtype=np.uint64
@@ -102,10 +111,20 @@ class _Builder:
         if not found.is_single:
             self.listed[source] = (columns.astype(np.int64), _first_keys(found.keys, ids, n))
         self._store_new(found, ids, columns, n_old)
-        if len(found.zeros[0]):
-            known = dict(zip(_first_keys(found.keys, ids, n).tolist(), columns.tolist(), strict=True))
-            pairs = [(known[k], t) for t, k in zip(*(z.tolist() for z in found.zeros), strict=True) if k in known]
-            self.zeros += pairs
+        self.zero_columns.append(columns[zero_ids])
+        self.zero_positions.append(zero_positions)
+
+    def _zeros_of(self, found: Occurrences, ids: UInts32, n: int) -> tuple[UInts32, UInts32]:
+        """Attribute and position of each occurrence of value 0; attributes that have no other cannot have a weight."""
+        positions, keys = found.zeros
+        if not self.with_zeros or not len(positions):
+            return np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        known = _first_keys(found.keys, ids, n)
+        by_key = np.argsort(known)
+        where = np.minimum(np.searchsorted(known[by_key], keys), n - 1)
+        attributes = by_key[where].astype(np.uint32)
+        is_known = known[attributes] == keys
+        return attributes[is_known], positions[is_known]
 
     def _reserve(self, n: int) -> None:
         from vcrf.kernels import hashing
@@ -149,8 +168,8 @@ class _Builder:
             n_attributes=np.array([self.n_attributes.get(i, 0) for i in range(n_sources)], np.int64),
             listed=self.listed,
             zeros=(
-                np.array([c for c, _ in self.zeros], np.int64),
-                np.array([t for _, t in self.zeros], np.uint32),
+                np.concatenate([np.zeros(0, np.int64), *self.zero_columns]),
+                np.concatenate([np.zeros(0, np.uint32), *self.zero_positions]),
             ),
         )
 
