@@ -44,19 +44,20 @@ def objective_of(weights, cuts, l2, w):
 
 
 def least(weights, cuts, l2):
-    """The optimum by sequential least squares on (sqrt(l2) w, bounds of the sentences)."""
+    """The objective at w = -S rows'lam, lam the multipliers of all sequences by sequential least squares.
+
+    The dual has a variable for each sequence, the primal problem one for each candidate: many more.
+    """
     sentence, intercept, rows = cuts
-    n, m = len(l2), len(weights)
-    slack = (sentence[:, None] == np.arange(m)).astype(float)
-    matrix = np.hstack([-rows / np.sqrt(l2), slack])
-    start = np.zeros(n + m)
-    np.maximum.at(start[n:], sentence, intercept)
+    scaled = rows / np.sqrt(l2)
+    gram = scaled @ scaled.T
+    belongs = (sentence[:, None] == np.arange(len(weights))).astype(float)
     found = minimize(
-        lambda z: (0.5 * z[:n] @ z[:n] + weights @ z[n:], np.concatenate([z[:n], weights])), start, jac=True,
-        method="SLSQP", bounds=[(None, None)] * n + [(0.0, None)] * m, options={"ftol": 1e-13, "maxiter": 1_000},
-        constraints={"type": "ineq", "fun": lambda z: matrix @ z - intercept, "jac": lambda _: matrix},
+        lambda lam: (0.5 * lam @ gram @ lam - lam @ intercept, gram @ lam - intercept), np.zeros(len(sentence)),
+        jac=True, method="SLSQP", bounds=[(0.0, None)] * len(sentence), options={"ftol": 1e-14, "maxiter": 1_000},
+        constraints={"type": "ineq", "fun": lambda lam: weights - lam @ belongs, "jac": lambda _: -belongs.T},
     )  # fmt: skip
-    return objective_of(weights, cuts, l2, found.x[:n] / np.sqrt(l2))
+    return objective_of(weights, cuts, l2, -(found.x @ rows) / l2)
 
 
 @st.composite

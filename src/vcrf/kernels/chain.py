@@ -395,13 +395,19 @@ def arc_variances(n_labels: int, tables: Tables, deep: Floats, alpha: Floats, ba
 
     Corrections of single tokens are left out: these variances only scale steps.
     """
-    n_states = power(n_labels, max(tables.order - 1, 1))
     if tables.order == 1:
         return
-    half = n_states // n_labels
+    n, one = np.uint64(n_labels), np.uint64(1)
+    n_states = np.uint64(power(n_labels, tables.order - 1))
+    half = n_states // n
     table = tables.exp[tables.offsets[tables.order] :]
-    first, second = np.zeros(len(out)), np.zeros(len(out))
-    _outer_sums(alpha, back, deep, n_labels, half, first)
-    _outer_sums(alpha * alpha, back * back, deep, n_labels, half, second)
-    for arc in range(len(out)):
-        out[arc] += max(table[arc] * first[arc] - table[arc] * table[arc] * second[arc], 0.0)
+    for t in range(one, np.uint64(len(deep))):
+        if deep[t] == 0.0:
+            continue
+        before, here = (t - one) * n_states, t * n_states
+        for s in range(n_states):
+            x, following = alpha[before + s], here + s % half * n
+            for b in range(n):
+                # Not by sums of squares: squared messages leave the range of numbers before posteriors do.
+                p = min(x * back[following + b] * table[s * n + b], 1.0)
+                out[s * n + b] += deep[t] * p * (1.0 - p)
