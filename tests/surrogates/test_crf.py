@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracles
 from enumeration import Enumeration, Feature, all_candidates, feature_of, number_of
 from small_problems import WORD, Case, active_sets, cases, pairs_kept
 from vcrf.families import BIAS, Family, NamedFeature, intern_sentences, paper_families, read_attributes
@@ -423,6 +424,38 @@ def test_scan_leaves_out_dropped_columns(data):
     gradients = Enumeration(case.problem, [], case.costs).gradients(np.zeros(0), candidates)
     expected = {f for f, g in zip(candidates, gradients, strict=True) if keep[f.column] and abs(g) > 1e-6}
     assert found == expected
+
+
+# ---- curvatures ----
+
+
+def check_curvatures_of_pairs(case, w):
+    """Compare with weight * p (1 - p), summed over the tokens."""
+    pairs = [f for f in all_candidates(case.problem) if f.k == 2 and f.column == case.problem.bias_column]
+    surrogate = case.surrogate()
+    active = surrogate.compile(np.array([number_of(case.problem, f) for f in pairs], np.int64))
+    surrogate.scan(active, w[: len(pairs)], {k: np.full(len(case.problem.columns), np.inf) for k in (1, 2)})
+    truth = Enumeration(case.problem, pairs, case.costs)
+    expected = np.zeros(len(pairs))
+    for i, weight in enumerate(case.problem.weights):
+        scores = truth.scores(i, w[: len(pairs)])
+        marginals = oracles.pattern_marginals(scores, truth.lengths[i], case.n_labels, 2)
+        expected += weight * (marginals * (1.0 - marginals)).sum(axis=0)[[f.code for f in pairs]]
+    np.testing.assert_allclose(surrogate.curvatures(active), expected, rtol=1e-9, atol=1e-12)
+
+
+@given(cases(min_tags=2, max_tags=2, max_length=4), st.sampled_from([0.3, 30.0, 290.0]), st.integers(0, 2**32 - 1))
+def test_curvatures_of_pairs_are_their_variances(case, scale, seed):
+    """Also where some sentences are done in the log domain: they have no messages, and count with 0."""
+    w = scale * np.random.default_rng(seed).uniform(-1.0, 1.0, 16)
+    check_curvatures_of_pairs(case, w)
+
+
+def test_curvatures_where_squares_of_messages_overflow():
+    """Posteriors are products of messages and a table: each may be far from 1, and its square out of range."""
+    text, y, families = intern_sentences([["a", "b", "a"]]), np.array([1, 0, 0], np.uint32), paper_families(0, 2, 0)
+    case = Case(text, y, 2, families, None, np.array([123.5]), build_problem(text, y, 2, families))
+    check_curvatures_of_pairs(case, np.array([72.0, -186.0, 206.0, -66.0]))
 
 
 # ---- Hessian ----
