@@ -7,13 +7,19 @@ STAMP := $(VENV)/.installed
 LINTED := src tests $(wildcard examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean
+.PHONY: help demo test fuzz campaign lint clean
+
+# New cases for so long; `make test SEED=7` draws those of a seed.
+SECONDS ?= 600
+SEED ?=
 
 help:
-	@echo "make demo    train, compare and tag on an invented corpus"
-	@echo "make test    lint, types and tests"
-	@echo "make lint    lint and types only"
-	@echo "make clean   remove .venv and every cache"
+	@echo "make demo      train, compare and tag on an invented corpus"
+	@echo "make test      lint, types and tests"
+	@echo "make fuzz      the tests of drawn cases with new ones, for SECONDS=600"
+	@echo "make campaign  attacks on files, inputs, processes and fits: see docs/reliability.md"
+	@echo "make lint      lint and types only"
+	@echo "make clean     remove .venv and every cache"
 
 # Redone only when pyproject.toml changes: the install is editable, sources need no new one.
 $(STAMP): pyproject.toml
@@ -30,7 +36,13 @@ lint: $(STAMP)
 	$(BIN)/mypy --no-error-summary
 
 test: lint
-	$(BIN)/python -m pytest --quiet -n 2
+	$(BIN)/python -m pytest --quiet -n 2 $(if $(SEED),--hypothesis-seed=$(SEED))
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+campaign: $(STAMP)
+	$(BIN)/python -m tests.campaign $(if $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
