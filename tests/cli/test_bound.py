@@ -22,6 +22,10 @@ def test_bound_states_terms_shares_and_meaning(model: Path, treebank_file: Path,
         assert row["total"] == pytest.approx(row["empirical"] + row["complexity"] + row["confidence"])
         assert row["is_vacuous"] == (row["total"] >= 1.0)
         assert row["assumptions"]
+        # Every row holds for the best margin, which was not fixed beforehand.
+        assert not any("rho was fixed" in each for each in row["assumptions"])
+        is_voted = row["name"].startswith("theorem 3")
+        assert any("no example is longer" in each for each in row["assumptions"]) == is_voted
     assert found["is_vacuous"] is True
     assert sum(family["share"] for family in found["families"]) == pytest.approx(1.0)
     assert picture.read_text(encoding="utf-8").startswith("<?xml")

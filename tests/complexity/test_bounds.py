@@ -28,6 +28,7 @@ from vcrf.complexity import (
     voting_term,
     weighted_l1,
 )
+from vcrf.complexity.bound import FIXED_FEATURES, FIXED_MARGIN
 from vcrf.complexity.bounds import WEIGHTED_L1_CONSTANT
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
@@ -132,6 +133,8 @@ def test_voting_term_has_the_values_of_the_notes() -> None:
         0.1, [1.0, 3.0], [0.02, 0.01], rho=1.0, loss_bound=1.0, n_examples=10**4, log_n_outputs=1.0, max_count=1.0
     )
     assert voted.complexity == pytest.approx(4 * 0.05)
+    assert FIXED_MARGIN not in voted.assumptions
+    assert FIXED_FEATURES in voted.assumptions
     more = theorem3_any_norm(
         0.1, [1.0, 2.0], [0.02, 0.01], rho=1.0, loss_bound=1.0, n_examples=10**4, log_n_outputs=1.0, max_count=1.0
     )

@@ -16,6 +16,11 @@ FIXED_CLASS = "the class of hypotheses was fixed before the sample was seen"
 FIXED_MARGIN = "rho was fixed before the sample was seen"
 STAR_SHAPED = "with every hypothesis the class has its multiples by numbers between 0 and 1, as balls have"
 
+FIXED_FEATURES = "the features were fixed before the sample was seen; norm and margin were not"
+LONGEST = (
+    "no example is longer than the longest of the sample, which the number of outputs and the scores' range are of"
+)
+
 UNSEEN = "the sample had no part in training or in choosing the model"
 FIXED_WEIGHTS = "the r_j were fixed before the sample; taken from the sample they are estimates"
 ESTIMATED = "the complexity is as estimated; the draws of signs leave an interval around it"

@@ -19,6 +19,7 @@ import numpy as np
 from vcrf.complexity.bound import (
     BOUNDED,
     FIXED_CLASS,
+    FIXED_FEATURES,
     FIXED_MARGIN,
     FIXED_WEIGHTS,
     IID,
@@ -169,7 +170,7 @@ def theorem1_any_norm(
         name="theorem 1, any norm and margin",
         rho=rho,
         delta=delta,
-        assumptions=(IID, BOUNDED, "the features were fixed before the sample was seen; norm and margin were not"),
+        assumptions=(IID, BOUNDED, FIXED_FEATURES),
         corrections=(*found.corrections, "a grid of radii, since nothing fixed the norm in advance"),
     )
 

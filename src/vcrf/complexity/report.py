@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from vcrf.complexity.bound import ESTIMATED, FIXED_WEIGHTS, Bound, check_delta
+from vcrf.complexity.bound import ESTIMATED, FIXED_WEIGHTS, LONGEST, Bound, check_delta
 from vcrf.complexity.bounds import best_margin, heldout, margin_grid, theorem1_any_norm, weighted_l1
 from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, moment_bound
 from vcrf.complexity.counts import FamilyCounts
@@ -235,7 +235,8 @@ def _voted_rule(
             loss_at(rho, 1.0), norms.by_family.tolist(), units, rho=rho, log_n_outputs=log_c,
             max_count=longest * largest_value, **setting,  # type: ignore[arg-type]
         )  # fmt: skip
-        return replace(found, name="theorem 3, families voted")
+        assumptions = (*found.assumptions, LONGEST)
+        return replace(found, name="theorem 3, families voted", assumptions=assumptions, condition=LONGEST)
 
     return rule
 
@@ -264,5 +265,9 @@ def _notes(model: Model, is_training: bool | None, paper_constants: bool) -> lis
             "bounds use the norms that training happened to end with."
         )
     if paper_constants:
-        notes.append("Constants as the paper prints them; some of these statements are false (docs/bounds.md).")
+        notes.append(
+            "Constants as the paper prints them; some of these statements are false (docs/bounds.md). The paper has no "
+            "moment bound, no estimate, no weighted L1 and no H_{2,1} of attributes: the complexities of these rows are "
+            "ours."
+        )
     return notes

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vcrf.complexity.bound import Bound, check_ratio, check_setting, deviation_term
+from vcrf.complexity.bound import BOUNDED, FIXED_FEATURES, IID, Bound, check_ratio, check_setting, deviation_term
 from vcrf.complexity.bounds import theorem1
 from vcrf.errors import InputError
 
@@ -56,7 +56,7 @@ def theorem3(
         "M where 3M (3M where 9M) is printed; the smallest term over n, compositions counted instead of p^n",
         f"scores may differ by {score_range / 2:g}; the paper takes 1",
     )  # fmt: skip
-    assumptions = (*found.assumptions, f"no difference of scores of one hypothesis exceeds {score_range / 2:g}")
+    assumptions = (*found.assumptions, _bounded_scores(score_range))
     return replace(
         found, name=name, confidence=confidence, assumptions=assumptions, corrections=found.corrections + notes
     )
@@ -96,12 +96,24 @@ def theorem3_any_norm(
     radius = ratio**k
     spent = sum(n * r for n, r in zip(norms, unit_complexities, strict=True)) / rho
     complexity = spent + max(radius - norm, 0.0) * min(unit_complexities, default=0.0)
+    score_range = 2.0 if paper_constants else 2.0 * radius * max(max_count, 1.0)
     found = theorem3(
         empirical, complexity, rho=1.0, loss_bound=loss_bound, n_examples=n_examples, n_families=len(norms),
-        log_n_outputs=log_n_outputs, score_range=2.0 if paper_constants else 2.0 * radius * max(max_count, 1.0),
+        log_n_outputs=log_n_outputs, score_range=score_range,
         delta=delta * 2.0 / 3.0 / ((abs(k) + 1) * (abs(k) + 2)), margin=margin, paper_constants=paper_constants,
     )  # fmt: skip
-    return replace(found, name="theorem 3, any norm and margin", rho=rho, delta=delta)
+    return replace(
+        found,
+        name="theorem 3, any norm and margin",
+        rho=rho,
+        delta=delta,
+        assumptions=(IID, BOUNDED, FIXED_FEATURES, _bounded_scores(score_range)),
+        corrections=(*found.corrections, "a grid of radii, since nothing fixed the norms in advance"),
+    )
+
+
+def _bounded_scores(score_range: float) -> str:
+    return f"no difference of scores of one hypothesis exceeds {score_range / 2:g}"
 
 
 def voting_term(
