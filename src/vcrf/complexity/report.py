@@ -266,8 +266,7 @@ def _notes(model: Model, is_training: bool | None, paper_constants: bool) -> lis
         )
     if paper_constants:
         notes.append(
-            "Constants as the paper prints them; some of these statements are false (docs/bounds.md). The paper has no "
-            "moment bound, no estimate, no weighted L1 and no H_{2,1} of attributes: the complexities of these rows are "
-            "ours."
+            "Constants as the paper prints them; some of these statements are false (docs/bounds.md). Moment bound, "
+            "estimate, weighted L1 and H_{2,1} of attributes are not in the paper: their complexities are ours."
         )
     return notes
