@@ -493,3 +493,12 @@ def test_treebank_splits_together(treebank: Callable[[str], Path]) -> None:
 def test_treebank_without_the_column(treebank: Callable[[str], Path]) -> None:
     """Protects the advice when a treebank has only the other label."""
     assert "pass tag='xpos'" in error_of(treebank("twitter-tweebank"))
+
+
+def test_what_a_file_says_of_its_splits_is_cut_short(tmp_path: Path) -> None:
+    """A message names some of them, however many there are and however long."""
+    path = tmp_path / "many.tsv"
+    path.write_text("".join(f"# split = {i:02}{'x' * 500}\na\tB\n\n" for i in range(30)), encoding="utf-8")
+    with pytest.raises(InputError, match=r"no sentence of split dev; the file has 00xx.* and 20 others") as caught:
+        read_corpus(path, split="dev")
+    assert len(str(caught.value)) < 1_000

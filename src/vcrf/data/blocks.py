@@ -86,10 +86,16 @@ def select_split(blocks: Iterable[Block], split: str | Collection[str], name: st
     if wanted - found:
         missing = ", ".join(sorted(wanted - found))
         raise InputError(
-            f"{name}: no sentence of split {missing}; the file has {', '.join(sorted(found))}. "
+            f"{name}: no sentence of split {missing}; the file has {_listed(found)}. "
             "Pass one of these, or leave split out to read the whole file."
         )
     return [block for block_split, block in named if block_split in wanted]
+
+
+def _listed(names: set[str]) -> str:
+    """Some of the names, cut short: what stands in a file may be anything."""
+    shown = [name if len(name) <= 40 else f"{name[:40]} ..." for name in sorted(names)[:10]]
+    return ", ".join(shown) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
 
 
 def split_name(block: Block) -> str | None:
