@@ -360,9 +360,13 @@ def _scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _checked_scalars(fitted: dict[str, Any], cls: type) -> dict[str, Any]:
+def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator]) -> dict[str, Any]:
     for key in fitted:
         if not _FITTED.fullmatch(key) or key in ("model_", "classes_", "result_"):
             raise InputError(f"{key[:40]!r} is no fitted attribute that a file can hold")
     # What a later vcrf computes from the model needs no value from the file.
-    return {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
+    found = {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
+    for key in cls._fitted_counts:
+        if type(found.get(key)) is not int or not 0 <= found[key] < 1 << 63:
+            raise InputError(f"{key} is missing or no count")
+    return found

@@ -42,8 +42,8 @@ DICTS = [[{"w": word, "n": len(word) / 4, "e": {"last": word[-1]}} for word in s
 ASKED_WORDS = [["the", "unseen", "cat"], [], ["sleeps"]]
 ASKED_DICTS = [[{"w": "the", "n": 2.5}, {"w": "new", "other": True}, {}], [], [{"n": -1e6}]]
 
-# Cases that also go through the command line.
-_COMMAND = 1 / 200
+# Share of the cases that also go through the command line: of files that are refused, and of those that work.
+_COMMANDS_REFUSED, _COMMANDS_WORKING = 1 / 1000, 1 / 80
 _OPERATIONS_A_CASE = 4
 
 
@@ -127,7 +127,7 @@ def attack(state: State, rng: np.random.Generator) -> str:
         # A model may be told of labels that it does not have: the warning is about that, not about the file.
         warnings.filterwarnings("ignore", "The constraints name labels that the model does not have")
         end = _attack_library(content, rng)
-        if rng.random() < _COMMAND:
+        if rng.random() < (_COMMANDS_REFUSED if end == "refused" else _COMMANDS_WORKING):
             _call_commands(state, content, rng, 2)
     return end
 

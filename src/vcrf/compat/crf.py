@@ -87,6 +87,8 @@ class CRF(SequenceEstimator):
     [['DET', 'NOUN']]
     """
 
+    _fitted_counts = ("n_sentences_",)
+
     def __init__(
         self,
         algorithm: str | None = None,
