@@ -263,7 +263,7 @@ def test_model_knows_its_norm() -> None:
     assert VCRF(norm="l2").fit(X, Y).model_.norm == "l2"
 
 
-@pytest.mark.parametrize("wrong", ["one", -1, 0.5, [[]]])
+@pytest.mark.parametrize("wrong", ["one", -1, 0.5, {}])
 def test_a_wrong_seed_is_refused(wrong: Any) -> None:
     """Where it is given: to the draws, or to the estimator, before it trains."""
     fitted = VCRF(base_strength=0.1, n_jobs=1).fit(X, Y)

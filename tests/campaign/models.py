@@ -69,7 +69,7 @@ def prepare(scratch: Path) -> State:
         loaded = model_file.from_buffer(content, "model")
         for operation in OPERATIONS:
             operation(loaded, asked_of(loaded))
-        _call_commands(state, content, np.random.default_rng(0), len(COMMANDS))
+    _call_commands(state, contents[0], np.random.default_rng(0), len(COMMANDS))
     return state
 
 
