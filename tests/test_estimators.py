@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import vcrf
 from vcrf import VCRF, load
+from vcrf.compat import CRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template, intern_sentences, transition_families
@@ -704,3 +705,29 @@ def test_the_status_is_that_of_the_tolerance_asked_for(monkeypatch, tol, status)
         tagger = VCRF(tol=tol, max_passes=40).fit(corpus.tokens, corpus.labels)
     assert tagger.status_ is status
     assert (tagger.gap_ <= tol * tagger.objective_) == (status is Status.CONVERGED)
+
+
+NO_TEXT = "caf\udce9"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data", "labels", "message"),
+    [
+        (VCRF(), [["a", NO_TEXT]], [["A", "B"]], r"The word 'caf\\udce9' holds a lone surrogate"),
+        (VCRF(), [["a", "b"]], [["A", NO_TEXT]], r"The label 'caf\\udce9' holds a lone surrogate"),
+        (VCRF(), [["a", "b"]], [["A", {"B", NO_TEXT}]], r"The label 'caf\\udce9' holds a lone surrogate"),
+        (VCRF(), [[{"w": NO_TEXT}]], [["A"]], r"The attribute 'w:caf\\udce9' holds a lone surrogate"),
+        (CRF(), [[{NO_TEXT: 1.0}]], [["A"]], r"The attribute 'caf\\udce9' holds a lone surrogate"),
+        (CRF(), [[{"w": "a"}]], [[NO_TEXT]], r"The label 'caf\\udce9' holds a lone surrogate"),
+        (VCRF(word_classes={"a": NO_TEXT}), [["a"]], [["A"]], "A name of a word class holds a lone surrogate"),
+    ],
+)
+def test_training_refuses_what_is_no_text(estimator: Any, data: Any, labels: Any, message: str) -> None:
+    """It could be neither printed nor saved; the message says how to read the data."""
+    with pytest.raises(InputError, match=message):
+        estimator.fit(data, labels)
+
+
+def test_what_is_no_text_can_be_labelled(fitted: VCRF) -> None:
+    """A word that training has not seen, whatever it is."""
+    assert len(fitted.predict([["a", NO_TEXT]])[0]) == 2

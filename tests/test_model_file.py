@@ -30,6 +30,7 @@ from hostile import Parts, damaged, forged, frame
 from vcrf import VCRF, load, losses, model_file, read_corpus, tensor_file
 from vcrf.compat import CRF
 from vcrf.decoding.constraints import Constraints, as_constraints
+from vcrf.decoding.explain import explain
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template
 from vcrf.model import Model
@@ -89,7 +90,7 @@ def assert_same(loaded, saved, data):
 
 # ------------------------------------------------------------------------------------ round trips
 
-ODD = ["", " ", "B-X", "a\nb", "\x00", "é", "世界", "😀", "\udc80", "\\u0041", '"', "True", "1", "__class__"]
+ODD = ["", " ", "B-X", "a\nb", "\x00", "é", "世界", "😀", "\\u0041", '"', "True", "1", "__class__"]
 label_lists = st.one_of(
     st.lists(st.sampled_from(ODD), min_size=1, max_size=3, unique=True),
     st.lists(st.sampled_from([0, 1, -7, 2**70]), min_size=1, max_size=3, unique=True),
@@ -670,6 +671,40 @@ def repeated_key(parts):
     parts.tensors["keys"][first + 1] = parts.tensors["keys"][first]
 
 
+def surrogate_name(parts):
+    """The first name becomes what Python makes of a byte that is not UTF-8."""
+    offsets = parts.tensors["names.offsets"]
+    rest = parts.tensors["names.bytes"][offsets[1] :]
+    parts.tensors["names.bytes"] = np.concatenate([np.frombuffer(b"\xed\xb2\x80", np.uint8), rest])
+    offsets[1:] += 3 - offsets[1]
+
+
+def rename(name, to):
+    """Give a tensor another name."""
+
+    def edit(parts):
+        parts.tensors[to] = parts.tensors.pop(name)
+
+    return edit
+
+
+def other_scheme(parts):
+    """A scheme that does not have one of the labels, which is longer than any message."""
+    strings("labels", b"O", b"B-A", b"x" * 10**5)(parts)
+    parts.document["parameters"]["constraints"] = "BIO"
+
+
+def mixed_sources(parts):
+    """No sentence has words and given features."""
+    parts.document["sources"][0] = {"feature": "w"}
+    parts.document["sources"][1] = {"parts": [[0, "word"]], "pad": False}
+
+
+def file_columns(parts):
+    """The label lies behind the last column."""
+    parts.document["facts"] |= {"file_format": "columns", "form_column": 0, "tag_column": 2, "n_file_columns": 2}
+
+
 WRONG = {
     "no labels": (strings("labels"), "there are no labels"),
     "a label twice": (strings("labels", b"a", b"b", b"a"), "a label occurs twice"),
@@ -679,6 +714,13 @@ WRONG = {
     "int_labels missing": (document("int_labels", to=None), "'int_labels' is missing or no list"),
     "labels invalid": (strings("labels", b"a", b"\xff", b"b"), "invalid UTF-8 at byte 1 of labels"),
     "labels overlong": (strings("labels", b"a", b"\xc0\xaf", b"b"), "invalid UTF-8 at byte 1 of labels"),
+    "a label no text": (strings("labels", b"a", b"\xed\xb2\x80", b"b"), "a lone surrogate, .* at byte 1 of labels"),
+    "a label half a pair": (strings("labels", b"a", b"\xed\xa0\xbd", b"b"), "a lone surrogate, .* at byte 1 of labels"),
+    "a name no text": (surrogate_name, "a lone surrogate, which is no character, at byte 0 of names"),
+    "a parameter no text": (document("parameters", "norm", to="a\udc80"), "its header holds a lone surrogate"),
+    "a key no text": (document("parameters", "\ud800", to=1), "its header holds a lone surrogate"),
+    "text not UTF-8": (text(lambda old: old.replace("norm", "\udc80")), "its header holds a lone surrogate"),
+    "a tensor's name no text": (rename("weights", "\udc80"), "its header holds a lone surrogate"),
     "labels cut in a character": (strings("labels", b"\xc3", b"\xa9", b"b"), "inside a character"),
     "labels' offsets": (tensors("labels.offsets", 1, 99), "offsets of labels must rise from 0"),
     "labels' first offset": (tensors("labels.offsets", 0, 1), "offsets of labels must rise from 0"),
@@ -704,6 +746,8 @@ WRONG = {
     "code too large": (tensors("codes", 0, 3), "a pattern code is too large for its length over 3 labels"),
     "code huge": (tensors("codes", 0, 2**32 - 1), "a pattern code is too large"),
     "weight nan": (tensors("weights", 0, np.nan), "a weight is not finite"),
+    "weight too large": (tensors("weights", 0, -1.1e100), r"a weight is beyond 1e\+100, so that scores could overflow"),
+    "weight huge": (tensors("weights", 0, 1e308), "a weight is beyond"),
     "weight inf": (tensors("weights", 0, -np.inf), "a weight is not finite"),
     "weight of no family": (tensors("family_of", 1, -1), "a weight belongs to no family"),
     "family_of too large": (tensors("family_of", 1, 99), "family_of must hold numbers of the"),
@@ -724,6 +768,24 @@ WRONG = {
     "3 dimensions": (replaced("weights", lambda old: old.reshape(1, 1, -1)), "no valid shape and place"),
     "estimator": (document("estimator", to="Popen"), "unknown estimator 'Popen': expected one of VCRF, CRF"),
     "estimator no text": (document("estimator", to=["VCRF"]), "'estimator' is missing or no str"),
+    "estimator missing": (lambda parts: parts.document.pop("estimator"), "'estimator' is missing"),
+    "parameters missing": (lambda parts: parts.document.pop("parameters"), "'parameters' is missing"),
+    "seed no number": (document("parameters", "random_state", to="one"), "random_state must be None, an integer of"),
+    "seed no integer": (document("parameters", "random_state", to=0.5), "random_state must be None, an integer of"),
+    "seed negative": (document("parameters", "random_state", to=-1), "random_state must be None, an integer of"),
+    "constraints a number": (
+        document("parameters", "constraints", to=7),
+        "constraints is nothing that a file can hold",
+    ),
+    "constraints unknown": (document("parameters", "constraints", to="IOB9"), "A scheme is one of IOB1, BIO"),
+    "constraints of other labels": (document("parameters", "constraints", to="BIO"), "Labels of spans are"),
+    "constraints of a long label": (other_scheme, r"Labels of spans are .*xxx\. Save the model again"),
+    "loss a number": (document("parameters", "loss", to=0.5), "loss is nothing that a file can hold"),
+    "loss for another parameter": (
+        document("parameters", "tol", to={"loss": {"class": "ZeroOneLoss"}}),
+        "tol is neither a number nor text",
+    ),
+    "callback": (document("parameters", "callback", to="print"), "callback is nothing that a file can hold"),
     "parameters": (document("parameters", "__class__", to=1), "unknown parameters: .'__class__'"),
     "a parameter": (document("parameters", "tol", to={"a": 1}), "tol is neither a number nor text"),
     "a mapping": (document("parameters", "complexities", to={"mapping": {"a": []}}), "neither a number nor text"),
@@ -744,15 +806,20 @@ WRONG = {
     "fitted": (document("fitted", "predict", to=1), "'predict' is no fitted attribute"),
     "fitted model": (document("fitted", "model_", to=1), "'model_' is no fitted attribute"),
     "fitted value": (document("fitted", "n_columns_", to=[]), "n_columns_ is neither a number nor text"),
+    "fitted count no number": (document("fitted", "n_columns_", to="3"), "n_columns_ is missing or no count"),
+    "fitted count too large": (document("fitted", "n_columns_", to=10**400), "n_columns_ is missing or no count"),
+    "fitted count missing": (lambda parts: parts.document["fitted"].pop("n_columns_"), "n_columns_ is missing"),
     "sources no list": (document("sources", to={}), "sources is no list"),
     "source unknown": (document("sources", 0, to={"import": "os"}), "neither a template nor a named feature"),
     "source a number": (document("sources", 0, to=3), "neither a template nor a named feature"),
     "source's name": (document("sources", 0, to={"feature": 1}), "neither a template nor a named feature"),
+    "sources of words and of features": (mixed_sources, "some sources read words and others given features"),
     "source's pad": (document("sources", 0, to={"parts": [], "pad": 1}), "neither a template nor a named feature"),
     "a part": (document("sources", 0, "parts", to=[[0]]), r"not \[offset, reading\]"),
     "a part a number": (document("sources", 0, "parts", to=[0]), r"not \[offset, reading\]"),
     "far offset": (document("sources", 0, "parts", to=[[2**31, "word"]]), r"not \[offset, reading\]"),
     "reading": (document("sources", 0, "parts", to=[[0, "eval"]]), "Unknown reading 'eval'"),
+    "long reading": (document("sources", 0, "parts", to=[[0, "x" * 10**4]]), "Unknown reading 'x{40}': expected"),
     "affix": (document("sources", 0, "parts", to=[[0, "suffix:" + "9" * 99]]), "Unknown reading"),
     "families' facts": (document("families", to=None), "families is no list"),
     "a family's facts": (document("families", 0, to=[]), "expected an object with the fields of FamilyFacts"),
@@ -764,6 +831,8 @@ WRONG = {
     "facts": (document("facts", to=1), "facts is no object"),
     "status": (document("facts", "status", to="FINE"), "unknown status 'FINE'"),
     "objective": (document("facts", "objective", to=10**400), "objective is no number"),
+    "file format": (document("facts", "file_format", to="pickle"), "unknown file_format 'pickle'"),
+    "file columns": (file_columns, "the training file has 2 columns, fewer than"),
     "versions": (document("facts", "versions", to={"vcrf": 1}), "versions are not text"),
     "versions no object": (document("facts", "versions", to=[]), "versions are not text"),
     "history": (document("facts", "history", to={}), "history is no list"),
@@ -813,6 +882,57 @@ def test_what_does_not_fit_is_refused(case, content):
         model_file.from_buffer(forged_content, "file.vcrf")
     assert str(caught.value).startswith("file.vcrf: ")
     assert str(caught.value).endswith(("again.", "with `save`.", "`save` wrote."))
+
+
+def test_all_readers_refuse_the_same(content, tmp_path):
+    """What tags and what is shown is checked as what `load` gives."""
+    path = tmp_path / "m.vcrf"
+    for edit, message in (
+        (document("estimator", to="Popen"), "unknown estimator"),
+        (document("fitted", to=3), "'fitted' is missing or no dict"),
+        (tensors("weights", 0, 1e308), "a weight is beyond"),
+        (strings("labels", b"a", b"\xed\xb2\x80", b"b"), "a lone surrogate"),
+    ):
+        parts = Parts(content)
+        edit(parts)
+        path.write_bytes(parts.assemble())
+        for reader in (vcrf.load, model_file.load_model, model_file.load_tagger):
+            with pytest.raises(InputError, match=message):
+                reader(path)
+    parts = Parts(content)
+    parts.document["parameters"]["constraints"] = "BIO"
+    path.write_bytes(parts.assemble())
+    with pytest.raises(InputError, match="Labels of spans are"):
+        model_file.load_tagger(path)
+
+
+@pytest.mark.parametrize("base", ["words", "dicts"])
+def test_the_largest_weights_work(base, request, seed):
+    """Scores of 1e100 and more neither overflow nor warn, and probabilities sum to one."""
+    parts, rng = Parts(model_file.to_bytes(request.getfixturevalue(base))), np.random.default_rng(seed)
+    weights = parts.tensors["weights"]
+    weights[:] = rng.choice([-1e100, 1e100], len(weights))
+    loaded = model_file.from_buffer(parts.assemble(), "m")
+    data = X if base == "words" else [[{**token, "n": 1e50} for token in sentence] for sentence in DICTS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        marginals = np.array([list(token.values()) for tokens in loaded.predict_marginals(data) for token in tokens])
+        np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+        assert [*map(len, loaded.predict_mbr(data, "edit", k=3))] == [*map(len, data)]
+        assert all(0.0 <= p <= 1.0 for best in loaded.predict_kbest(data, 3) for _, p in best)
+        assert all(np.isfinite(token.difference) for token in explain(loaded, data[0]))
+
+
+def test_constraints_that_are_empty_come_back(tmp_path):
+    """None at all, also as files once wrote it; labels of constraints may be bool."""
+    y = [[word == "the" for word in sentence] for sentence in X]
+    for pairs in ([], [(True, False)]):
+        trained(VCRF(max_passes=2, constraints=pairs), X, y).save(tmp_path / "m.vcrf")
+        loaded = vcrf.load(tmp_path / "m.vcrf")
+        assert list(as_constraints(loaded.constraints).forbidden) == pairs
+    parts = Parts((tmp_path / "m.vcrf").read_bytes())
+    parts.document["parameters"]["constraints"] = {"families": []}
+    assert model_file.from_buffer(parts.assemble(), "m").constraints == []
 
 
 def test_named_features_share_one_table(dicts):

@@ -261,3 +261,16 @@ def test_model_knows_its_norm() -> None:
     assert VCRF().fit(X, Y).model_.norm == "elastic"
     assert VCRF(base_strength=0.01).fit(X, Y).model_.norm == "l1"
     assert VCRF(norm="l2").fit(X, Y).model_.norm == "l2"
+
+
+@pytest.mark.parametrize("wrong", ["one", -1, 0.5, {}])
+def test_a_wrong_seed_is_refused(wrong: Any) -> None:
+    """Where it is given: to the draws, or to the estimator, before it trains."""
+    fitted = VCRF(base_strength=0.1, n_jobs=1).fit(X, Y)
+    with pytest.raises(InputError, match="random_state must be None, an integer of at least 0 or a numpy Generator"):
+        fitted.sample(NEW, random_state=wrong)
+    with pytest.raises(InputError, match="random_state must be"):
+        fitted.predict_mbr(NEW, "edit", n_samples=3, random_state=wrong)
+    for patience in (None, 2):
+        with pytest.raises(InputError, match="random_state must be"):
+            VCRF(base_strength=0.1, n_jobs=1, random_state=wrong, patience=patience).fit(X * 10, Y * 10)

@@ -19,9 +19,11 @@ from vcrf.families.explicit import AttributeText
 from vcrf.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.inputs import (
     as_sentences,
+    check_characters,
     check_lengths,
     check_readable,
     check_together,
+    generator_of,
     label_numbers,
     listed_labels,
     read_text,
@@ -287,7 +289,9 @@ class VCRF(Parameters):
         classes = sorted_classes(labels)
         if self.constraints is not None:
             as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
+        generator_of(self.random_state)  # so is a wrong seed
         text = read_text(sentences)
+        check_characters(text, classes)
         families = self._families(text)
         table = as_classes(self.word_classes)
         if table is not None:

@@ -20,7 +20,7 @@ from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.restrict import restrict
 from vcrf.errors import InputError
 from vcrf.families import Text
-from vcrf.inputs import as_sentences, check_labels, check_lengths, checked_weights, listed_labels
+from vcrf.inputs import as_sentences, check_labels, check_lengths, checked_weights, generator_of, listed_labels
 from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
 from vcrf.open_labels import named
 from vcrf.penalties import BoundPenalty
@@ -49,7 +49,7 @@ def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] 
     possible = [i for i in used if any(map(_is_known, labels[i]))]
     left = Counter(chain.from_iterable(set(named([labels[i]])) for i in used))
     drawn: set[int] = set()
-    for i in np.random.default_rng(seed).permutation(possible).tolist():
+    for i in generator_of(seed).permutation(possible).tolist():
         found = set(named([labels[i]]))
         if len(drawn) < len(possible) // 10 and all(left[label] > 1 for label in found):
             drawn.add(i)

@@ -14,6 +14,7 @@ from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences
 from vcrf.families.explicit import AttributeText
 from vcrf.model import Label
 from vcrf.open_labels import check_open, is_open, named
+from vcrf.strings import has_surrogate
 from vcrf.types import Floats, UInts32
 
 # Tagging works on blocks of this many tokens: scores stay in the cache, memory does not grow with the text.
@@ -126,6 +127,19 @@ def checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
     return weights
 
 
+def check_characters(text: Text, classes: Iterable[Label]) -> None:
+    """Refuse words, attributes and labels that are no text: they could be neither printed nor saved."""
+    names = text.names if isinstance(text, AttributeText) else []
+    labels = [label for label in classes if isinstance(label, str)]
+    for kind, strings in (("word", text.words), ("attribute", names), ("label", labels)):
+        if has_surrogate("".join(strings)):
+            first = next(string for string in strings if has_surrogate(string))
+            raise InputError(
+                f"The {kind} {first!r} holds a lone surrogate, which is no character: expected text. Read the data in "
+                "the encoding they have, or with errors='replace'."
+            )
+
+
 def sorted_classes(y: list[list[Label]]) -> list[Label]:
     """Return the distinct labels, sorted."""
     classes = list(dict.fromkeys(named(y)))
@@ -158,7 +172,7 @@ def check_readable(text: Text, families: Sequence[Family]) -> None:
     sources = chain.from_iterable(family.sources for family in families)
     for source in sources:
         if isinstance(text, AttributeText) and isinstance(source, Template):
-            if any(reading != "boundary" for _, reading in source.parts):
+            if source.reads_words:
                 raise InputError(
                     f"The feature {source.name!r} is read off tokens: expected tokens as str, got dicts of "
                     "features or attributes. Pass lists of str."
@@ -168,6 +182,16 @@ def check_readable(text: Text, families: Sequence[Family]) -> None:
                 f"The feature {source.name!r} is given by the user: expected tokens as dicts of features or "
                 "lists of attributes, got str. Pass X of the kind that the families read."
             )
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """The generator of a seed, or the generator that was given; None draws a seed."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"random_state must be None, an integer of at least 0 or a numpy Generator: got {random_state!r:.60}."
+        ) from None
 
 
 def blocks_of(sentences: list[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:

@@ -6,10 +6,14 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.families.explicit import NamedFeature
+from vcrf.families.family import Source
+from vcrf.families.templates import Template
 from vcrf.model import Model
 from vcrf.problem import MAX_PATTERNS
-from vcrf.types import Ints, UInts64
+from vcrf.types import Floats, Ints, UInts64
 
+# Values of features are at most 1e50 and sums over a text add some digits: no score comes near 1e308.
+MAX_WEIGHT = 1e100
 # With one label any order fits the budget; no sentence needs more than this.
 _MAX_ORDER = 1000
 
@@ -18,10 +22,18 @@ def check_model(model: Model) -> None:
     """Raise InputError, saying what is wrong, unless the parts of a model fit each other."""
     if model.n_labels == 0:
         raise InputError("there are no labels")
+    _check_sources(model.sources)
     _check_sizes(model)
     _check_family_table(model)
     _check_patterns(model)
     _check_keys(model)
+
+
+def _check_sources(sources: list[Source]) -> None:
+    """No text has words and given features."""
+    reads_words = any(isinstance(source, Template) and source.reads_words for source in sources)
+    if reads_words and any(isinstance(source, NamedFeature) for source in sources):
+        raise InputError("some sources read words and others given features, which no sentence has together")
 
 
 def _check_sizes(model: Model) -> None:
@@ -68,8 +80,16 @@ def _check_patterns(model: Model) -> None:
     sources = np.repeat(np.arange(len(model.sources)), np.diff(model.ptr[model.source_ptr]))
     if np.any(model.family_of[sources, model.lengths] < 0):
         raise InputError("a weight belongs to no family")
-    if not np.all(np.isfinite(model.weights)):
+    _check_weights(model.weights)
+
+
+def _check_weights(weights: Floats) -> None:
+    # Minimum and maximum of what has a NaN are NaN, which lies in no interval.
+    low, high = weights.min(initial=0.0), weights.max(initial=0.0)
+    if not (low > -np.inf and high < np.inf):
         raise InputError("a weight is not finite")
+    if not (low >= -MAX_WEIGHT and high <= MAX_WEIGHT):
+        raise InputError(f"a weight is beyond {MAX_WEIGHT:g}, so that scores could overflow")
 
 
 def _check_keys(model: Model) -> None:

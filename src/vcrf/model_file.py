@@ -19,9 +19,11 @@ import numpy as np
 
 from vcrf import tensor_file
 from vcrf.classes import WordClasses
+from vcrf.decoding.constraints import as_constraints
 from vcrf.errors import InputError
 from vcrf.facts import stored_result
 from vcrf.families.templates import Template
+from vcrf.inputs import generator_of
 from vcrf.model import Label, Model
 from vcrf.model_checks import check_model
 from vcrf.model_json import (
@@ -73,6 +75,7 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
 
 _AGAIN = "Save the model again with `save`."
+_LONGEST = 500
 _FITTED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 
@@ -121,9 +124,11 @@ def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
     name = os.fspath(path)
     contents = tensor_file.decode(tensor_file.map_file(Path(path)), name)
     with _saying(f"{name}: the model file is not valid", _AGAIN):
-        given = _field(contents.document, "parameters", dict).get("constraints")
-        constraints = load_params({"constraints": given}, {"constraints"})["constraints"]
-        return ModelTagger(_model_of(contents), constraints)
+        model = _model_of(contents)
+        given = {"constraints": contents.document["parameters"].get("constraints")}
+        params = load_params(given, set(given))
+        _check_use(params, model)
+        return ModelTagger(model, params["constraints"])
 
 
 def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -168,7 +173,8 @@ def _saying(what: str, advice: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{what}: {str(error).rstrip('.')}. {advice}") from None
+        reason = str(error)[:_LONGEST].rstrip(".")  # it may quote the file
+        raise InputError(f"{what}: {reason}. {advice}") from None
     except RecursionError:
         raise InputError(f"{what}: its header is nested too deeply. {advice}") from None
 
@@ -189,6 +195,7 @@ def _contents_of(model: Model, document: Mapping[str, Any]) -> tensor_file.Conte
 
 def _model_of(contents: tensor_file.Contents) -> Model:
     document, tensors = contents
+    _check_estimator(document)
     found: dict[str, Any] = {}
     for name, (dtype, n_dims) in ARRAYS.items():
         if not _is_left_out(name, name in tensors):
@@ -202,6 +209,15 @@ def _model_of(contents: tensor_file.Contents) -> Model:
     model = Model(**found)
     check_model(model)
     return model
+
+
+def _check_estimator(document: Mapping[str, Any]) -> None:
+    """What every reader of a file may count on."""
+    kind = _field(document, "estimator", str)
+    if kind not in ESTIMATORS:
+        raise InputError(f"unknown estimator {kind[:40]!r}: expected one of {', '.join(ESTIMATORS)}")
+    _field(document, "parameters", dict)
+    _field(document, "fitted", dict)
 
 
 def _is_left_out(name: str, is_there: bool) -> bool:
@@ -301,20 +317,25 @@ def _int_of(text: str) -> int:
 
 def _restore(contents: tensor_file.Contents) -> Any:
     document = contents.document
-    kind = _field(document, "estimator", str)
-    if kind not in ESTIMATORS:
-        raise InputError(f"unknown estimator {kind[:40]!r}: expected one of {', '.join(ESTIMATORS)}")
     model = _model_of(contents)
-    cls = _estimator_class(kind)
-    params = load_params(_field(document, "parameters", dict), set(cls._get_param_names()))
+    cls = _estimator_class(document["estimator"])
+    params = load_params(document["parameters"], set(cls._get_param_names()))
+    _check_use(params, model)
     _give_classes(params, _word_classes(contents.tensors))
-    fitted = _checked_scalars(_field(document, "fitted", dict), cls)
+    fitted = _checked_scalars(document["fitted"], cls)
     estimator = cls(**params)
     estimator.model_, estimator.classes_ = model, list(model.labels)
     if model.facts is not None:
         estimator.result_ = stored_result(model.facts)
     vars(estimator).update(fitted)
     return estimator
+
+
+def _check_use(params: Mapping[str, Any], model: Model) -> None:
+    """Refuse parameters that prediction uses and that cannot work; `fit` checks the others."""
+    if params.get("constraints") is not None:
+        as_constraints(params["constraints"]).check(model.labels)
+    generator_of(params.get("random_state"))
 
 
 def _give_classes(params: dict[str, Any], classes: WordClasses | None) -> None:
@@ -339,9 +360,13 @@ def _scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _checked_scalars(fitted: dict[str, Any], cls: type) -> dict[str, Any]:
+def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator]) -> dict[str, Any]:
     for key in fitted:
         if not _FITTED.fullmatch(key) or key in ("model_", "classes_", "result_"):
             raise InputError(f"{key[:40]!r} is no fitted attribute that a file can hold")
     # What a later vcrf computes from the model needs no value from the file.
-    return {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
+    found = {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
+    for key in cls._fitted_counts:
+        if type(found.get(key)) is not int or not 0 <= found[key] < 1 << 63:
+            raise InputError(f"{key} is missing or no count")
+    return found

@@ -136,7 +136,18 @@ def load_training_facts(value: Any) -> TrainingFacts | None:
     facts = _load_record(TrainingFacts, rest, versions=versions, history=records)
     if facts.status not in Status.__members__:
         raise InputError(f"unknown status {_short(facts.status)}")
+    _check_layout(facts)
     return facts
+
+
+def _check_layout(facts: TrainingFacts) -> None:
+    """Columns of the training file, if there was one, are columns of it."""
+    if facts.file_format not in ("", "conllu", "columns"):
+        raise InputError(f"unknown file_format {_short(facts.file_format)}")
+    if facts.file_format and max(facts.form_column, facts.tag_column) >= facts.n_file_columns:
+        raise InputError(
+            f"the training file has {_short(facts.n_file_columns)} columns, fewer than those it was read by"
+        )
 
 
 def _dump_record(record: Any) -> dict[str, Any]:
@@ -207,7 +218,7 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = None
         elif name == "word_classes":
             found[name] = "of the model"  # which has the table
-        elif _is_families(value):
+        elif name == "families" and _is_families(value):
             found[name] = {"families": [_dump_family(family) for family in value]}
         elif name == "loss" and not isinstance(value, str):
             stored = _dump_loss(value)
@@ -235,17 +246,25 @@ def load_params(values: dict[str, Any], known: set[str]) -> dict[str, Any]:
 def _load_param(value: Any, name: str) -> Any:
     if value is None:
         return None
-    if isinstance(value, dict) and set(value) == {"families"}:
-        return [_load_family(item) for item in _list(value["families"], name)]
-    if isinstance(value, dict) and set(value) == {"loss"}:
-        from vcrf.losses.stored import load_loss
-
-        return load_loss(value["loss"])
-    if isinstance(value, dict) and set(value) == {"constraints"}:
-        return _load_constraints(value["constraints"])
+    if name == "constraints" and value == {"families": []}:
+        return []  # so it was written once
+    if isinstance(value, dict) and set(value) == {name} and name in _OBJECTS:
+        return _OBJECTS[name](value[name])
+    if name == "callback" or (name in _OBJECTS and not isinstance(value, str)):
+        raise InputError(f"{name} is nothing that a file can hold: {_short(value)}")
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
         return {key: load_scalar(item, name) for key, item in value["mapping"].items()}
     return load_scalar(value, name)
+
+
+def _load_families(value: Any) -> list[Family]:
+    return [_load_family(item) for item in _list(value, "families")]
+
+
+def _load_loss(value: Any) -> Any:
+    from vcrf.losses.stored import load_loss
+
+    return load_loss(value)
 
 
 def _dump_loss(loss: Any) -> dict[str, Any] | None:
@@ -286,9 +305,17 @@ def _load_constraints(value: Any) -> Constraints:
 
 def _labels(value: Any) -> tuple[str | int, ...]:
     labels = _list(value, "labels")
-    if not all(type(label) in (str, int) for label in labels):
+    if not all(isinstance(label, (str, int)) for label in labels):
         raise InputError(f"a label is neither text nor a whole number: {_short(labels)}")
     return tuple(labels)
+
+
+# Parameters that are objects of ours: {name: how it is written}. Otherwise they are None or a name.
+_OBJECTS: dict[str, Callable[[Any], Any]] = {
+    "families": _load_families,
+    "loss": _load_loss,
+    "constraints": _load_constraints,
+}
 
 
 def dump_scalar(value: Any) -> Any:

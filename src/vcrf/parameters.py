@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -32,6 +32,8 @@ _AUTO_LOSS = "hamming:normalised=False,cost=3"
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """A tagger with parameters that learns. A subclass sets `classes_` and `model_` in `fit`."""
+
+    _fitted_counts: ClassVar[tuple[str, ...]] = ()  # fitted attributes that a model file must have
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file, which `vcrf.load` reads (see docs/model_file.md).
@@ -72,6 +74,7 @@ class TrainingData(NamedTuple):
 class Parameters(SequenceEstimator):
     """The parameters of `VCRF`, which documents them, and what is left open among them settled."""
 
+    _fitted_counts = ("n_candidates_", "n_columns_")
     _kind = "crf"  # name of the surrogate
     _default_strength = 0.09  # times 1 / m, with an l2 part
 

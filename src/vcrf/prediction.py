@@ -22,6 +22,7 @@ from vcrf.inputs import (
     check_lengths,
     check_readable,
     first_token,
+    generator_of,
     listed_labels,
     read_text,
 )
@@ -132,7 +133,7 @@ class Tagger:
         _check_count("k", k, 1)
         _check_count("n_samples", n_samples, 0)
         chosen = chosen.for_labels(self._model().labels)
-        rng = np.random.default_rng(getattr(self, "random_state", None) if random_state is None else random_state)
+        rng = self._generator(random_state)
         return [
             self._names(labels)
             for scores in self._potentials(X, constraints, allowed)
@@ -148,9 +149,7 @@ class Tagger:
         allowed: Iterable[Any] | None = None,
     ) -> list[list[list[Label]]]:
         """Draw n label sequences a sentence from the posterior; `random_state` is a seed or a generator."""
-        if random_state is None:
-            random_state = getattr(self, "random_state", None)
-        rng = np.random.default_rng(random_state)
+        rng = self._generator(random_state)
         return [
             [self._names(draw) for draw in scores.lattice(i).sample(n, rng).tolist()]
             for scores in self._potentials(X, constraints, allowed)
@@ -280,6 +279,10 @@ class Tagger:
         """All label sequences of one sentence, with their scores."""
         (scores,) = self._potentials([sentence], constraints)
         return scores.lattice(0)
+
+    def _generator(self, random_state: np.random.Generator | int | None) -> np.random.Generator:
+        """Of a seed or generator, by default the estimator's own."""
+        return generator_of(getattr(self, "random_state", None) if random_state is None else random_state)
 
     def _names(self, ids: list[int]) -> list[Label]:
         labels = self._model().labels

@@ -11,8 +11,17 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.types import Ints, UInts8
 
-# A lone surrogate is no character, yet Python gives such strings for bytes that it could not decode: it is kept.
-_ERRORS = "surrogatepass"
+
+def has_surrogate(string: str) -> bool:
+    """Whether a str holds a lone surrogate: no character, but what Python gives for bytes that it could not decode.
+
+    No file and no terminal takes such a str.
+    """
+    try:
+        string.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class StringList(Sequence[str]):
@@ -34,8 +43,8 @@ class StringList(Sequence[str]):
 
     @classmethod
     def encode(cls, strings: Iterable[str]) -> StringList:
-        """Encode strings."""
-        encoded = [string.encode("utf-8", _ERRORS) for string in strings]
+        """Encode strings. A lone surrogate is encoded too; `check` refuses it."""
+        encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -46,9 +55,12 @@ class StringList(Sequence[str]):
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(data) or np.any(offsets[1:] < offsets[:-1]):
             raise InputError(f"the offsets of {what} must rise from 0 to their number of bytes, {len(data)}")
         try:
-            str(data.data, "utf-8", _ERRORS)
+            str(data.data, "utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(f"invalid UTF-8 at byte {error.start} of {what}") from None
+            # The encoding of a surrogate begins so, and Python stops at its first byte.
+            is_surrogate = bytes(data[error.start : error.start + 2]) >= b"\xed\xa0" and data[error.start] == 0xED
+            found = "a lone surrogate, which is no character," if is_surrogate else "invalid UTF-8"
+            raise InputError(f"{found} at byte {error.start} of {what}") from None
         # Valid as a whole and cut before first bytes of characters only: each piece is valid.
         first = data[offsets[offsets < len(data)]]
         if np.any((first & 0xC0) == 0x80):
@@ -68,11 +80,11 @@ class StringList(Sequence[str]):
         if not -n <= index < n:
             raise IndexError(f"string {index} of {n}")
         start = index % n
-        return str(self.data[self.offsets[start] : self.offsets[start + 1]].data, "utf-8", _ERRORS)
+        return str(self.data[self.offsets[start] : self.offsets[start + 1]].data, "utf-8")
 
     def __iter__(self) -> Iterator[str]:
         raw, offsets = self.data.tobytes(), self.offsets.tolist()
-        return (raw[a:b].decode("utf-8", _ERRORS) for a, b in pairwise(offsets))
+        return (raw[a:b].decode() for a, b in pairwise(offsets))
 
     def __eq__(self, other: object) -> bool:
         """Equal to any list with the same strings."""

@@ -16,6 +16,7 @@ import json
 import math
 import mmap
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -32,6 +33,9 @@ _KEY = "vcrf"
 _SEAL = "document_sha256"
 # The limit of the safetensors library.
 _MAX_HEADER = 100_000_000
+
+# An escaped surrogate: half of a character, if the other half follows.
+_LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
 _DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "U32": "<u4", "U8": "|u1"}
 
@@ -138,12 +142,12 @@ def _read_header(buffer: Buffer, name: str) -> tuple[dict[str, Any], dict[str, T
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not isinstance(metadata.get(_KEY), str):
         raise _foreign(name)
-    text = metadata[_KEY]
-    document = _parse(text.encode("utf-8", "surrogatepass"), name)
+    text = metadata[_KEY].encode()
+    document = _parse(text, name)
     _check_version(document, name)
     entries = _entries(header, buffer, 8 + length, name)
     seal = entries.get(_SEAL)
-    if seal is None or seal.tobytes() != hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest():
+    if seal is None or seal.tobytes() != hashlib.sha256(text).digest():
         _refuse(name, "the checksum of its header does not match")
     if "tensors" not in document:
         _refuse(name, "it does not list its tensors")
@@ -204,12 +208,25 @@ def _is_counts(value: Any) -> bool:
 
 def _parse(raw: bytes, name: str) -> dict[str, Any]:
     try:
-        value = json.loads(raw, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        text = raw.decode()
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        is_text = _LONE.search(text) is None or _is_text(value)
     except (ValueError, RecursionError):
         _refuse(name, "its header is not valid JSON")
     if not isinstance(value, dict):
         _refuse(name, "its header is not a JSON object")
+    if not is_text:
+        _refuse(name, "its header holds a lone surrogate, which is no character")
     return value
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all strings of a JSON value are text: halves of a pair may be escaped one by one."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from commands import Call
+from hostile import Parts
 from vcrf.cli import demo
 from vcrf.model_file import load_model, load_tagger
 
@@ -37,6 +39,42 @@ def test_show_one_label(model: Path, call: Call) -> None:
     assert f"label {label}" in text
     assert "complexity" in text
     assert f"one of {label}," in call("show", model, "--label", "nonsense", code=2).stderr
+
+
+def test_show_a_model_without_facts(model: Path, call: Call, tmp_path: Path) -> None:
+    """A file may be older than the facts of training."""
+    parts = Parts(model.read_bytes())
+    del parts.document["facts"]
+    (tmp_path / "old.vcrf").write_bytes(parts.assemble())
+    assert "unknown" in call("show", tmp_path / "old.vcrf").stdout
+    assert json.loads(call("show", tmp_path / "old.vcrf", "--json").stdout)["training"] == {"relative_gap": None}
+
+
+@pytest.mark.parametrize("name", ["estimator", "parameters"])
+def test_show_refuses_half_a_file(model: Path, call: Call, tmp_path: Path, name: str) -> None:
+    """What it prints has to be there."""
+    parts = Parts(model.read_bytes())
+    del parts.document[name]
+    (tmp_path / "half.vcrf").write_bytes(parts.assemble())
+    assert f"'{name}' is missing" in call("show", tmp_path / "half.vcrf", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("show", "--json"), ("explain", "lu zu"), ("explain", "lu zu", "--json")]
+)
+def test_labels_that_are_no_text_are_refused(model: Path, call: Call, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """A lone surrogate could not be printed."""
+    parts = Parts(model.read_bytes())
+    data, offsets = parts.tensors["labels.bytes"], parts.tensors["labels.offsets"]
+    parts.tensors["labels.bytes"] = np.concatenate([np.frombuffer(b"\xed\xb2\x80", np.uint8), data[offsets[1] :]])
+    offsets[1:] += 3 - offsets[1]
+    (tmp_path / "odd.vcrf").write_bytes(parts.assemble())
+    assert "lone surrogate" in call(command[0], tmp_path / "odd.vcrf", *command[1:], code=2).stderr
+
+
+def test_explain_refuses_what_is_no_text(model: Path, call: Call) -> None:
+    """Python gives lone surrogates for arguments that are not UTF-8."""
+    assert "expected UTF-8" in call("explain", model, "lu \udce9", code=2).stderr
 
 
 def test_explain_sums_to_the_difference(model: Path, call: Call) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcrf import VCRF
+from vcrf.compat import CRF
 from vcrf.decoding.explain import explain
 from vcrf.errors import InputError
 from vcrf.families import default_families, paper_families
@@ -110,6 +111,16 @@ def test_one_label_empty_sentence_and_wrong_kind() -> None:
     assert explain(tagger, []) == []
     with pytest.raises(InputError, match="expected tokens as str"):
         explain(tagger, [{"w": "a"}])
+
+
+def test_labels_of_both_kinds() -> None:
+    """Contributions of one size, which their labels order, though str and int do not compare."""
+    X = [[{"w": "a"}], [{"w": "a"}], [{"w": "b"}]]
+    fitted = CRF(c2=0.1).fit(X, [["1"], [1], ["A"]])
+    fitted.model_.weights[:] = 1.0
+    assert {feature.labels for feature in fitted.model_.features() if feature.attribute == "w:a"} >= {("1",), (1,)}
+    for found in explain(fitted, X[0]):
+        assert math.fsum(contribution.value for contribution in found.contributions) == found.difference
 
 
 def test_constraints_hold_for_the_runner_up_too() -> None:

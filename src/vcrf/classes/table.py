@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vcrf.errors import InputError
+from vcrf.strings import has_surrogate
 from vcrf.types import Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class WordClasses:
             raise InputError("Word classes need a word, one class a word, and every word once.")
         if len(set(self.names)) < len(self.names) or int(self.numbers.max()) >= len(self.names):
             raise InputError("Word classes need different names, and one for each class.")
-        content = (self.keys.tobytes(), self.numbers.tobytes(), "\n".join(self.names).encode("utf-8", "surrogatepass"))
+        joined = "\n".join(self.names)
+        if has_surrogate(joined):
+            raise InputError("A name of a word class holds a lone surrogate, which is no character: expected text.")
+        content = (self.keys.tobytes(), self.numbers.tobytes(), joined.encode())
         digest = hashlib.sha256(b"\0".join(content)).digest()
         object.__setattr__(self, "_hash", int.from_bytes(digest[:8], "little"))
 

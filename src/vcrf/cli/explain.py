@@ -32,7 +32,10 @@ def explain(
     from vcrf.decoding.explain import explain as explain_tokens
     from vcrf.errors import InputError
     from vcrf.model_file import load_tagger
+    from vcrf.strings import has_surrogate
 
+    if has_surrogate(text):
+        raise InputError("TEXT: expected UTF-8, got other bytes. Use a terminal whose encoding is UTF-8.")
     tokens = split_tokens(text)
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")

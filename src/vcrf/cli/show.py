@@ -58,7 +58,7 @@ def _chosen(model: Model, asked: list[str] | None) -> list[Any]:
 
 
 def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Feature]]) -> dict[str, Any]:
-    facts = {key: value for key, value in (document["facts"] or {}).items() if key != "history"}
+    facts = {key: value for key, value in (document.get("facts") or {}).items() if key != "history"}
     return {
         "estimator": document["estimator"],
         "parameters": document["parameters"],
@@ -93,7 +93,7 @@ def _family_row(model: Model, index: int) -> dict[str, Any]:
 
 
 def _print_facts(model: Model, document: dict[str, Any]) -> None:
-    facts = document["facts"] or {}
+    facts = document.get("facts") or {}
     rows: list[tuple[str, object]] = [
         ("estimator", document["estimator"]),
         ("labels", f"{model.n_labels}: {' '.join(map(str, model.labels))}"),

@@ -13,7 +13,7 @@ from vcrf.errors import InputError
 from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
-from vcrf.inputs import check_together, label_numbers, training_sentences
+from vcrf.inputs import check_characters, check_together, label_numbers, training_sentences
 from vcrf.model import Label, build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
@@ -86,6 +86,8 @@ class CRF(SequenceEstimator):
     >>> crf.predict([[{"w": "a"}, {"w": "cat"}]])
     [['DET', 'NOUN']]
     """
+
+    _fitted_counts = ("n_sentences_",)
 
     def __init__(
         self,
@@ -177,7 +179,9 @@ class CRF(SequenceEstimator):
         check_together(X_dev, y_dev)
         sentences, labels, _ = training_sentences(X, y)
         classes = list(dict.fromkeys(chain.from_iterable(labels)))
-        problem = self._problem(read_attributes(sentences), labels, classes)
+        text = read_attributes(sentences)
+        check_characters(text, classes)
+        problem = self._problem(text, labels, classes)
         penalty = self._penalty(problem)
         result = solve(
             problem, penalty, tol=check_tol(self.tol), max_passes=check_passes("max_iterations", self.max_iterations),

@@ -46,6 +46,12 @@ class Constraints:
     forbidden_starts: Sequence[Label] = ()
     forbidden_ends: Sequence[Label] = ()
 
+    def check(self, labels: Sequence[Label]) -> None:
+        """Raise InputError unless the scheme has all the labels of a model."""
+        if self.scheme is not None:
+            for label in labels:
+                scheme_label(label, self.scheme)
+
     def compile(self, labels: Sequence[Label]) -> AllowedMoves:
         """Arrays for the labels of a model; a label that it does not have is named in a warning."""
         n = len(labels)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class _Features:
             ours, theirs = self._occurring(best, t), self._occurring(other, t)
             for sign, mine, yours in ((1.0, ours, theirs), (-1.0, theirs, ours)):
                 found += [self._contribution(t, *key, sign * mine[key]) for key in mine.keys() - yours.keys()]
-        return sorted(found, key=lambda c: (-abs(c.value), c))
+        return sorted(found, key=_order)
 
     def _touched(self, differs: Bools) -> list[int]:
         """Positions where a tag pattern can end that has a label that differs."""
@@ -166,6 +166,12 @@ class _Features:
     def _contribution(self, t: int, row: int, j: int, value: float) -> Contribution:
         feature = self.model.feature(row, j)
         return Contribution(feature.family, feature.attribute, t, feature.labels, value)
+
+
+def _order(c: Contribution) -> tuple[Any, ...]:
+    """The largest first, and one order of the others; labels may be of both kinds, which do not compare."""
+    labels = [(isinstance(label, str), label) for label in c.labels]
+    return -abs(c.value), c.family, c.attribute, c.position, labels, c.value
 
 
 def _codes(labels: Ints, t: int, order: int, n_labels: int) -> dict[int, int]:

@@ -64,6 +64,11 @@ class Template:
         return [(reading, self.classes if reads_class(reading) else None) for _, reading in self.parts]
 
     @property
+    def reads_words(self) -> bool:
+        """Whether a part looks at more than the ends of the sentence."""
+        return any(reading != "boundary" for _, reading in self.parts)
+
+    @property
     def window(self) -> tuple[int, ...]:
         """The offsets looked at."""
         return tuple(sorted({offset for offset, _ in self.parts}))

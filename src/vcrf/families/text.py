@@ -80,7 +80,7 @@ def check_reading(name: str) -> None:
         is_known = not colon and (kind in ("word", "class", "boundary") or kind in WORD_FUNCTIONS)
     if not is_known:
         known = ", ".join(["word", "prefix:N", "suffix:N", "class", "class:N", "boundary", *WORD_FUNCTIONS])
-        raise InputError(f"Unknown reading {name!r}: expected one of {known} (N a positive number).")
+        raise InputError(f"Unknown reading {name[:40]!r}: expected one of {known} (N a positive number).")
 
 
 @dataclass
