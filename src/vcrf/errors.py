@@ -19,5 +19,9 @@ class NotFittedError(VcrfError, ValueError, AttributeError):
     """A fitted attribute or method was used before `fit`."""
 
 
+class WriteError(VcrfError, OSError):
+    """A file could not be written: no space, a quota, a failing disk. The message names it and says what to do."""
+
+
 class MissingExtraError(VcrfError, ImportError):
     """An optional dependency is not installed; the message says how to install it."""
