@@ -286,6 +286,8 @@ def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monk
         return scan(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(CrfSurrogate, "scan", interrupted)
+    # These tests may have been started in the background, where Ctrl-C is ignored.
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     data = tmp_path / "few.conllu"
     data.write_text(conllu(SyntheticLanguage().sample(5)), encoding="utf-8")
     result = Call()("train", data, "-o", tmp_path / "m.vcrf", "--norm", norm, "--threads", 1, code=130)

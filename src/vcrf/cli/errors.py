@@ -7,11 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer
 
-FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+from vcrf.cli.interrupts import exit_code, stoppable
+
+FAILED, WRONG_CALL = 1, 2
 
 # The library's messages name its parameters; here they are options.
 _PARAMETERS = {
@@ -37,17 +40,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         from vcrf.errors import InputError, VcrfError
 
         try:
-            _check_streams()
-            command(*args, **kwargs)
-            sys.stdout.flush()
+            with stoppable():
+                _check_streams()
+                command(*args, **kwargs)
+                sys.stdout.flush()
         except InputError as error:
             fail(in_options(str(error)), WRONG_CALL)
         except BrokenPipeError:
             _leave_quietly()
         except KeyboardInterrupt:
-            fail("Interrupted: no file was written.", INTERRUPTED)
-        except (VcrfError, OSError) as error:
+            fail("Interrupted: no file was written.", exit_code())
+        except VcrfError as error:
             fail(in_options(str(error)), FAILED)
+        except OSError as error:
+            fail(system_message(error), FAILED)
         except MemoryError:
             fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
 
@@ -60,9 +66,20 @@ def _check_streams() -> None:
         raise OSError("Standard output is closed: there is nowhere to write to.")
 
 
+def system_message(error: OSError) -> str:
+    """What the system refused, with the file that it is about."""
+    from vcrf.files import write_error
+
+    if error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    # All files that are written have their names in their errors.
+    return str(write_error("standard output", error)) if error.errno else str(error)
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Write a message to stderr and exit."""
-    typer.echo(f"vcrf: {message}", err=True)
+    with suppress(OSError):  # nobody may be there to read it
+        typer.echo(f"vcrf: {message}", err=True)
     raise typer.Exit(code)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcrf.cli.errors import INTERRUPTED, in_options
-from vcrf.cli.interrupts import Interrupts
+from vcrf.cli.errors import in_options
+from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, print_rich, say
 
@@ -189,8 +189,9 @@ def train(
     vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
 
-    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
-    the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
+    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
+    and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
+    is replaced whole or not at all.
     """
     from vcrf.classes import read_classes
 
@@ -230,18 +231,22 @@ def train(
         interrupts.see_model()
         report = _report(tagger, development, began, stages)
         _save(tagger, layout, output)
-    if found is not None:
-        print_rich(found.table(), err=True)
-        report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
-    if json:
-        print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
-    else:
-        _print_report(report, output)
-    if found is not None and plot is not None:
-        found.plot(plot)  # after the model: a picture that fails costs nothing else
+    try:
+        if found is not None:
+            print_rich(found.table(), err=True)
+            report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
+        if json:
+            print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
+        else:
+            _print_report(report, output)
+        if found is not None and plot is not None:
+            found.plot(plot)  # after the model: a picture that fails costs nothing else
+    except KeyboardInterrupt:
+        say(f"Interrupted: {output} is written.")
+        raise typer.Exit(exit_code()) from None
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
 
 
 def _check_call(
