@@ -389,3 +389,23 @@ def test_a_picture_that_fails_leaves_the_model(
     )  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     assert load_model(tmp_path / "m").n_labels == 5
+
+
+def test_many_labels_are_told_before_the_training(tmp_path: Path) -> None:
+    """In the words of the command line, while nothing is there to wait for yet."""
+    data = tmp_path / "many.tsv"
+    data.write_text("".join(f"w{i}\tL{i}\n" + "\n" * (i % 10 == 9) for i in range(3000)), encoding="utf-8")
+    with start("train", data, "-o", tmp_path / "m.vcrf", "--threads", 1) as process:
+        assert process.stderr is not None
+        while b"3,000 labels in tag patterns" not in (line := process.stderr.readline()):
+            assert line, "the command ended without a word"
+        process.kill()
+    assert b"Use fewer labels (a coarser column of tags), --tags 1, or fewer sentences." in line
+
+
+def test_too_many_labels_are_refused_with_the_option(tmp_path: Path, call: Call) -> None:
+    """The library's parameter is `tags`."""
+    data = tmp_path / "many.tsv"
+    data.write_text("".join(f"w{i}\tL{i}\n" + "\n" * (i % 10 == 9) for i in range(70_000)), encoding="utf-8")
+    result = call("train", data, "-o", tmp_path / "m.vcrf", code=1)
+    assert "Lower --tags (now 2) or use fewer labels" in result.stderr

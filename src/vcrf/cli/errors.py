@@ -28,7 +28,8 @@ _PARAMETERS = {
 }  # fmt: skip
 _ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
 _SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")
-# With an underscore it is no word of English.
+# In backticks, or with an underscore, it is no word of English.
+_QUOTED = re.compile(rf"`({'|'.join(_PARAMETERS)})`")
 _CODE_NAME = re.compile(rf"\b({'|'.join(name for name in _PARAMETERS if '_' in name)})\b")
 
 
@@ -86,7 +87,7 @@ def fail(message: str, code: int) -> NoReturn:
 def in_options(message: str) -> str:
     """A message of the library, with command-line options in place of its parameters."""
     message = _ASSIGNED.sub(lambda m: f"{_PARAMETERS[m[1]]} {m[2] or m[3] or m[4] or ''}", message)
-    for pattern in (_SUBJECT, _CODE_NAME):
+    for pattern in (_SUBJECT, _QUOTED, _CODE_NAME):
         message = pattern.sub(lambda m: _PARAMETERS[m[1]], message)
     return message
 

@@ -363,18 +363,30 @@ def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[Train
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with warnings.catch_warnings(record=True) as caught, compile_notice():
+    with _saying_warnings(), compile_notice(), TrainingProgress(tagger.tol, title) as progress:
+
+        def callback(record: IterationRecord) -> bool:
+            progress.update(record)
+            return interrupts.see_record()
+
+        tagger.set_params(callback=callback)
+        yield progress
+
+
+@contextmanager
+def _saying_warnings() -> Iterator[None]:
+    """Say at once, and once, what the library warns of: that a pass takes hours is told before it."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            say(in_options(str(message)))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        with TrainingProgress(tagger.tol, title) as progress:
-
-            def callback(record: IterationRecord) -> bool:
-                progress.update(record)
-                return interrupts.see_record()
-
-            tagger.set_params(callback=callback)
-            yield progress
-    for warning in caught:
-        say(in_options(str(warning.message)))
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _report(tagger: VCRF, development: Corpus | None, began: float, stages: dict[str, float]) -> dict[str, Any]:
