@@ -98,7 +98,7 @@ def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call
     facts = load_model(model).facts
     assert facts is not None
     assert facts.n_sentences == 36  # a tenth is held out
-    assert "Leave patience out" in call("train", a, "--tune", "--patience", 3, "-o", model, code=2).stderr
+    assert "Leave --patience out" in call("train", a, "--tune", "--patience", 3, "-o", model, code=2).stderr
 
 
 def test_the_way_of_summing_does_not_change_the_model(treebank_file: Path, tmp_path: Path, call: Call) -> None:

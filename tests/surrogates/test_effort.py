@@ -20,9 +20,7 @@ def many_labels(n_labels: int) -> tuple[list[list[str]], list[list[str]]]:
 def test_a_long_pass_is_told_before_it_begins(estimator: VCRF) -> None:
     """With the time, the memory, and what to do."""
     X, y = many_labels(3000)
-    with pytest.raises(
-        LargeProblemWarning, match=r"3,000 labels in tag patterns of length 2 at 3,000 tokens: one"
-    ):
+    with pytest.raises(LargeProblemWarning, match=r"3,000 labels in tag patterns of length 2 at 3,000 tokens: one"):
         estimator.fit(X, y)
 
 

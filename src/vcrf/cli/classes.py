@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vcrf.cli.errors import about
 from vcrf.cli.interrupts import exit_code
 from vcrf.cli.options import AsJson
 from vcrf.cli.output import print_json, say
@@ -44,7 +45,7 @@ def classes(
     began = time.perf_counter()
     sentences = [tokens for path in text for tokens in read_lines(path)]
     say(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} tokens")
-    with compile_notice():
+    with compile_notice(), about(", ".join(map(str, text))):
         found = learn_classes(sentences, number, min_count=min_count, callback=_show)
     write_classes(output, found.classes)
     n_classes = len(set(found.classes.values()))

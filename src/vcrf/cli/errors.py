@@ -6,8 +6,8 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import typer
@@ -24,7 +24,8 @@ _PARAMETERS = {
     "l1_ratio": "--l1-ratio", "count_power": "--count-power", "factors": "--factors",
     "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
     "complexities": "--complexities", "word_classes": "--word-classes", "min_count": "--min-count", "rho": "--rho",
-    "delta": "--delta",
+    "delta": "--delta", "patience": "--patience", "folds": "--folds", "tune": "--tune", "inference": "--inference",
+    "dev_split": "--dev-split", "noise": "--noise",
 }  # fmt: skip
 _ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
 _SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")
@@ -59,6 +60,19 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
 
     return run
+
+
+@contextmanager
+def about(name: object) -> Iterator[None]:
+    """Put the file before a message that is about its contents and does not name it."""
+    from vcrf.errors import BudgetError, InputError
+
+    try:
+        yield
+    except (InputError, BudgetError) as error:
+        if str(name) in str(error):
+            raise
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _check_streams() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -219,7 +220,8 @@ def train(
     development = None
     if dev is not None or dev_split is not None:
         # In the columns of the training data.
-        development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
+        with _about_dev_split():
+            development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
     tagger = estimator(**parameters)
     stages: dict[str, float] = {}
@@ -304,6 +306,17 @@ def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
     from vcrf.data.readers import read_corpora
 
     return read_corpora(paths, *how)
+
+
+@contextmanager
+def _about_dev_split() -> Iterator[None]:
+    """The split of development data has an option of its own."""
+    from vcrf.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(r"\bsplit(?==|`)", "dev_split", str(error))) from error
 
 
 def _estimator(surrogate: str) -> type[VCRF]:
