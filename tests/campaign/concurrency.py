@@ -266,7 +266,7 @@ def _locale(state: State, rng: np.random.Generator) -> None:
     others: list[list[Any]] = [
         ["show", state.model], ["show", state.model, "--json"], ["explain", state.model, " ".join(_ODD)],
         ["explain", state.model, " ".join(_ODD), "--json"], ["eval", state.model, state.text],
-        ["tag", state.model, state.text, "--format", "json"], ["info"],
+        ["tag", state.model, state.text, "--format", "json"], ["info"], ["bound", state.model, state.text],
         ["classes", state.text, "-o", out, "--number", 3, "--min-count", 1, "--json"],
     ]  # fmt: skip
     for i in rng.permutation(len(others))[:3]:

@@ -6,6 +6,7 @@ Files here import nothing heavy at the top: `vcrf --help` waits for neither nump
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from contextlib import suppress
@@ -19,6 +20,7 @@ def main() -> NoReturn:
     from vcrf.cli.interrupts import leave_at_once
 
     leave_at_once()  # what a command has to lose it guards itself
+    _write_anything()
     from vcrf.cli.app import app
 
     try:
@@ -32,6 +34,12 @@ def main() -> NoReturn:
         say(f"vcrf: {system_message(error)}")
         _leave(FAILED)
     _leave(0)
+
+
+def _write_anything() -> None:
+    """Letters that the terminal's encoding does not have are written as \\u0396: an odd word is no failure."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _leave(code: int) -> NoReturn:

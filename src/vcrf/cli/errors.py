@@ -58,8 +58,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(system_message(error), FAILED)
         except MemoryError:
             fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
+        except Exception as error:
+            if not _is_interrupted(error):
+                raise
+            fail("Interrupted: no file was written.", exit_code())
 
     return run
+
+
+def _is_interrupted(error: BaseException) -> bool:
+    """Whether an interrupt is at the bottom of it: compiled modules turn one into an error of their own."""
+    cause = error.__cause__ or error.__context__
+    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _is_interrupted(cause))
 
 
 @contextmanager
