@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from commands import conllu, environment, plain_signals, start
+from vcrf.cli.interrupts import exit_code, stoppable
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.model_file import load, load_model
 
@@ -73,6 +74,26 @@ def test_tag_leaves_the_old_file_and_nothing_else(
     assert b"Interrupted: no file was written." in err
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["out.conllu"]
+
+
+class Deaf:
+    """Python drops whatever is raised while it is collected."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_python_loses_comes_again() -> None:
+    """An interrupt cannot be raised in a callback."""
+
+    def work() -> None:
+        Deaf()
+        time.sleep(5.0)
+        pytest.fail("the signal is lost")
+
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        work()
+    assert exit_code() == 143
 
 
 def test_nohup_stays_nohup(long_training: Path, tmp_path: Path) -> None:

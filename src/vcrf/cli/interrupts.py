@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType, TracebackType
@@ -32,7 +34,7 @@ def exit_code() -> int:
 def stoppable() -> Iterator[None]:
     """A context in which the signals are a KeyboardInterrupt."""
     _Received.number, _Received.is_there = signal.SIGINT, False
-    with _answered_by(_interrupt):
+    with _answered_by(_interrupt), _resending():
         yield
 
 
@@ -45,6 +47,33 @@ def leave_at_once() -> None:
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     _note(number)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def _resending() -> Iterator[None]:
+    """Send a signal again whose KeyboardInterrupt came where none can be raised: in a callback of the collector."""
+    before = sys.unraisablehook
+
+    def hook(lost: sys.UnraisableHookArgs) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            _thread.start_new_thread(_send_soon, (_Received.number,))
+        else:
+            before(lost)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+def _send_soon(number: int) -> None:
+    time.sleep(0.05)  # until the callback is over
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):  # not on Windows
+        signal.pthread_kill(main, number)  # which ends its waiting too
+    else:
+        signal.raise_signal(number)
 
 
 def _note(number: int) -> None:
