@@ -60,6 +60,11 @@ def cache_of(function: Callable[..., Any]) -> Any:
         config.CACHE_DIR = before
 
 
+def are_kept() -> bool:
+    """Whether kernels compiled now will be found by later processes, as far as is known."""
+    return _fallback.cache_info().currsize == 0 or _fallback() is not None
+
+
 @functools.cache
 def _fallback() -> Path | None:
     """A directory for temporary files that is the user's own, told to the user; None if there is none."""
