@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -45,8 +46,16 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
 
 
+def plain_signals() -> None:
+    """Answer signals as a new process does: one from a background shell or nohup would ignore some."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def start(*args: object, **options: Any) -> subprocess.Popen[bytes]:
-    """Start the command in a process of its own."""
+    """Start the command in a process of its own, which answers signals however these tests were started."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-m", "vcrf", *map(str, args)]
-    return subprocess.Popen(command, env=environment(), **{**pipes, **options})
+    preexec = {"preexec_fn": plain_signals} if os.name == "posix" else {}
+    return subprocess.Popen(command, env=environment(), **{**pipes, **preexec, **options})

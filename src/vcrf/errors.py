@@ -15,8 +15,16 @@ class BudgetError(VcrfError, ValueError):
     """The exact computation asked for is larger than its budget; the message names the knob."""
 
 
+class LargeProblemWarning(UserWarning):
+    """Training will take long or need much memory; the message says how much, and what to do."""
+
+
 class NotFittedError(VcrfError, ValueError, AttributeError):
     """A fitted attribute or method was used before `fit`."""
+
+
+class WriteError(VcrfError, OSError):
+    """A file could not be written: no space, a quota, a failing disk. The message names it and says what to do."""
 
 
 class MissingExtraError(VcrfError, ImportError):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from vcrf.classes import as_classes
 from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.complexity.features import feature_complexities
-from vcrf.decoding.constraints import as_constraints
+from vcrf.decoding.constraints import as_constraints, check_constraints
 from vcrf.errors import NotFittedError
 from vcrf.families import class_families
 from vcrf.families.explicit import AttributeText
@@ -288,7 +288,7 @@ class VCRF(Parameters):
         sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
         classes = sorted_classes(labels)
         if self.constraints is not None:
-            as_constraints(self.constraints).compile(classes)  # wrong ones are refused before the training
+            check_constraints(self.constraints, classes)  # before the training
         generator_of(self.random_state)  # so is a wrong seed
         text = read_text(sentences)
         check_characters(text, classes)

@@ -56,8 +56,8 @@ def hold_out(X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] 
             left.subtract(found)
     if not drawn:
         raise InputError(
-            "patience without a development set holds out a tenth of the sentences, and there are too few to do so: "
-            f"got {len(possible)}. Pass X_dev and y_dev to fit, or leave patience out."
+            "`patience` without a development set holds out a tenth of the sentences, and there are too few to do so: "
+            f"got {len(possible)}. Give a development set, or leave `patience` out."
         )
     kept = [i for i in range(len(sentences)) if i not in drawn]
     held = sorted(drawn)
@@ -101,7 +101,7 @@ class DevelopmentSet:
         flat = list(chain.from_iterable(labels))
         self.counted = np.flatnonzero(list(map(_is_known, flat)))
         if len(self.counted) == 0:
-            raise InputError("A development set needs at least one labelled token: got none. Check its X and y.")
+            raise InputError("A development set needs at least one labelled token: got none. Check what was given.")
         self.y = np.array([number.get(flat[t], -1) for t in self.counted.tolist()], np.int64)
         found = list(self._read(text))
         # An attribute is a column and the source that reads it.

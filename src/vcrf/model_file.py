@@ -74,7 +74,7 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 # A field with a default may be missing in a file that is older than the field.
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
 
-_AGAIN = "Save the model again with `save`."
+_AGAIN = "Train the model again, or save it again."
 _LONGEST = 500
 _FITTED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 

@@ -90,7 +90,7 @@ def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
     if result.status not in (Status.CONVERGED, Status.CHOSEN, Status.STATIONARY):
         warnings.warn(
             f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
-            f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, tol.",
+            f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, `tol`.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -245,7 +245,7 @@ def _sha256(tensor: Tensor) -> str:
 
 
 def _foreign(name: str) -> InputError:
-    return InputError(f"{name}: not a vcrf model file. Pass a file that `save` wrote.")
+    return InputError(f"{name}: not a vcrf model file. Pass a file that `vcrf train` or `save` wrote.")
 
 
 def _refuse(name: str, reason: str) -> NoReturn:

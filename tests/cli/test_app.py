@@ -94,3 +94,27 @@ def test_messages_of_the_library_name_options() -> None:
     )
     assert in_options("base_strength must be finite") == "--base-strength must be finite"
     assert in_options("x.conllu:3: expected ID 2") == "x.conllu:3: expected ID 2"
+
+
+@pytest.mark.parametrize(
+    "setting", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
+def test_letters_that_the_terminal_does_not_have(setting: dict[str, str], model: Path) -> None:
+    """They are written by their numbers."""
+    command = [sys.executable, "-m", "vcrf", "explain", str(model), "Ζεύς a"]
+    done = subprocess.run(command, env=environment() | setting, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"\\u0396" in done.stdout or b"\\udc" in done.stdout
+
+
+def test_an_interrupt_inside_an_import_is_one(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled modules make another error of it."""
+
+    def load(_: Path) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise ImportError("initialization failed") from interrupt
+
+    monkeypatch.setattr("vcrf.model_file.load_model", load)
+    assert "Interrupted: no file was written." in call("show", model, code=130).stderr

@@ -98,7 +98,7 @@ def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call
     facts = load_model(model).facts
     assert facts is not None
     assert facts.n_sentences == 36  # a tenth is held out
-    assert "Leave patience out" in call("train", a, "--tune", "--patience", 3, "-o", model, code=2).stderr
+    assert "Leave --patience out" in call("train", a, "--tune", "--patience", 3, "-o", model, code=2).stderr
 
 
 def test_the_way_of_summing_does_not_change_the_model(treebank_file: Path, tmp_path: Path, call: Call) -> None:
@@ -286,6 +286,8 @@ def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monk
         return scan(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(CrfSurrogate, "scan", interrupted)
+    # These tests may have been started in the background, where Ctrl-C is ignored.
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     data = tmp_path / "few.conllu"
     data.write_text(conllu(SyntheticLanguage().sample(5)), encoding="utf-8")
     result = Call()("train", data, "-o", tmp_path / "m.vcrf", "--norm", norm, "--threads", 1, code=130)
@@ -387,3 +389,23 @@ def test_a_picture_that_fails_leaves_the_model(
     )  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     assert load_model(tmp_path / "m").n_labels == 5
+
+
+def test_many_labels_are_told_before_the_training(tmp_path: Path) -> None:
+    """In the words of the command line, while nothing is there to wait for yet."""
+    data = tmp_path / "many.tsv"
+    data.write_text("".join(f"w{i}\tL{i}\n" + "\n" * (i % 10 == 9) for i in range(3000)), encoding="utf-8")
+    with start("train", data, "-o", tmp_path / "m.vcrf", "--threads", 1) as process:
+        assert process.stderr is not None
+        while b"3,000 labels in tag patterns" not in (line := process.stderr.readline()):
+            assert line, "the command ended without a word"
+        process.kill()
+    assert b"Use fewer labels (a coarser column of tags), --tags 1, or fewer sentences." in line
+
+
+def test_too_many_labels_are_refused_with_the_option(tmp_path: Path, call: Call) -> None:
+    """The library's parameter is `tags`."""
+    data = tmp_path / "many.tsv"
+    data.write_text("".join(f"w{i}\tL{i}\n" + "\n" * (i % 10 == 9) for i in range(70_000)), encoding="utf-8")
+    result = call("train", data, "-o", tmp_path / "m.vcrf", code=1)
+    assert "Lower --tags (now 2) or use fewer labels" in result.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from points import point
-from vcrf.errors import InputError
+from vcrf.errors import InputError, WriteError
 from vcrf.experiments.plan import Plan
 from vcrf.experiments.store import Store
 from vcrf.experiments.tasks import PathResult
@@ -46,3 +46,23 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     other.close()
     with pytest.raises(InputError, match="expected results of layout 1"):
         Store(tmp_path / "other")
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path, plan: Plan) -> None:
+    """What is stored stays."""
+    path = tmp_path / "results.sqlite"
+    first, second = plan.tasks[:2]
+    with Store(path) as store:
+        store.add(first, PathResult([point()], 1.0))
+        pages = store._database.execute("PRAGMA page_count").fetchone()[0]
+        store._database.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(WriteError, match=r"results.sqlite: cannot be written: database or disk is full. .* again"):
+            store.add(second, PathResult([point()] * 500, 1.0))
+        assert store.missing([first, second]) == [second]
+
+
+def test_a_store_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    """A directory of its name, for instance."""
+    (tmp_path / "results.sqlite").mkdir()
+    with pytest.raises(WriteError, match=r"results.sqlite: cannot be written: unable"):
+        Store(tmp_path / "results.sqlite")

@@ -60,5 +60,6 @@ def vcrf(
     vcrf eval my.vcrf test.conllu                measure the error
     vcrf bound my.vcrf my.conllu                 what is guaranteed, term by term
 
-    Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong, 130 interrupted.
+    Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong; 130 ended by Ctrl-C, 143 by SIGTERM, 129 by
+    SIGHUP.
     """

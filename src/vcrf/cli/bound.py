@@ -62,9 +62,13 @@ def bound(
     trained, task_loss, text, y = _read(model, data, split, column(tag), form, format_name(input_format), loss)
     from vcrf.cli.compiling import compile_notice
     from vcrf.complexity.report import risk_report
+    from vcrf.errors import BudgetError
 
     with warnings.catch_warnings(record=True) as caught, compile_notice():
-        report = risk_report(trained, text, y, task_loss, delta=delta, rho=rho, paper_constants=paper_constants)
+        try:
+            report = risk_report(trained, text, y, task_loss, delta=delta, rho=rho, paper_constants=paper_constants)
+        except BudgetError as error:
+            raise BudgetError(f"{data}: {error}") from error
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         say(in_options(message))
     if plot is not None:
@@ -92,7 +96,7 @@ def _read(
     from vcrf.model_file import load_model, read_facts
 
     trained = load_model(model)
-    check_labels_text(trained)
+    check_labels_text(trained, str(model))
     parameters = read_facts(model)["parameters"]
     if parameters.get("constraints") is not None:
         say(

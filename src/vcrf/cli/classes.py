@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcrf.cli.errors import INTERRUPTED
+from vcrf.cli.errors import about
+from vcrf.cli.interrupts import exit_code
 from vcrf.cli.options import AsJson
 from vcrf.cli.output import print_json, say
 
@@ -33,8 +34,8 @@ def classes(
     vcrf train my.conllu --word-classes words.classes -o my.vcrf
 
     Words that stand between the same neighbours come into one class (the exchange algorithm). The text should be
-    tokenised as the labelled data are. The same text gives the same classes. Ctrl-C ends it early: the classes so far
-    are written, and the exit code is 130.
+    tokenised as the labelled data are. The same text gives the same classes. Ctrl-C, SIGTERM and SIGHUP end it early:
+    the classes so far are written, and the exit code is 130, 143 or 129.
     """
     from vcrf.classes import learn_classes, read_lines, write_classes
     from vcrf.cli.checks import check_output
@@ -44,7 +45,7 @@ def classes(
     began = time.perf_counter()
     sentences = [tokens for path in text for tokens in read_lines(path)]
     say(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} tokens")
-    with compile_notice():
+    with compile_notice(), about(", ".join(map(str, text))):
         found = learn_classes(sentences, number, min_count=min_count, callback=_show)
     write_classes(output, found.classes)
     n_classes = len(set(found.classes.values()))
@@ -59,7 +60,7 @@ def classes(
         say(f"{output}: {len(found.classes):,} words in {n_classes:,} classes; {time.perf_counter() - began:.1f} s")
     if found.is_interrupted:
         say("Interrupted: the classes are those of the last round.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
 
 
 def _show(record: RoundRecord) -> None:

@@ -66,6 +66,8 @@ def _train(corpus: Corpus) -> tuple[dict[str, VCRF], dict[str, float]]:
             tagger = VCRF(complexity_strength=strength, base_strength=BASE_STRENGTH)
             tagger.set_params(callback=progress.callback)
             taggers[name] = tagger.fit(corpus.tokens, corpus.labels)
+        if tagger.status_.name == "INTERRUPTED":  # the solver answers a signal with its best weights
+            raise KeyboardInterrupt
         seconds[name] = time.perf_counter() - began
     return taggers, seconds
 

@@ -6,12 +6,15 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import typer
 
-FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+from vcrf.cli.interrupts import exit_code, stoppable
+
+FAILED, WRONG_CALL = 1, 2
 
 # The library's messages name its parameters; here they are options.
 _PARAMETERS = {
@@ -21,11 +24,13 @@ _PARAMETERS = {
     "l1_ratio": "--l1-ratio", "count_power": "--count-power", "factors": "--factors",
     "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
     "complexities": "--complexities", "word_classes": "--word-classes", "min_count": "--min-count", "rho": "--rho",
-    "delta": "--delta",
+    "delta": "--delta", "patience": "--patience", "folds": "--folds", "tune": "--tune", "inference": "--inference",
+    "dev_split": "--dev-split", "noise": "--noise",
 }  # fmt: skip
 _ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
 _SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")
-# With an underscore it is no word of English.
+# In backticks, or with an underscore, it is no word of English.
+_QUOTED = re.compile(rf"`({'|'.join(_PARAMETERS)})`")
 _CODE_NAME = re.compile(rf"\b({'|'.join(name for name in _PARAMETERS if '_' in name)})\b")
 
 
@@ -37,21 +42,47 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         from vcrf.errors import InputError, VcrfError
 
         try:
-            _check_streams()
-            command(*args, **kwargs)
-            sys.stdout.flush()
+            with stoppable():
+                _check_streams()
+                command(*args, **kwargs)
+                sys.stdout.flush()
         except InputError as error:
             fail(in_options(str(error)), WRONG_CALL)
         except BrokenPipeError:
             _leave_quietly()
         except KeyboardInterrupt:
-            fail("Interrupted: no file was written.", INTERRUPTED)
-        except (VcrfError, OSError) as error:
+            fail("Interrupted: no file was written.", exit_code())
+        except VcrfError as error:
             fail(in_options(str(error)), FAILED)
+        except OSError as error:
+            fail(system_message(error), FAILED)
         except MemoryError:
             fail("Out of memory. Use less data, fewer families (--words, --tags, --affix) or a larger machine.", FAILED)
+        except Exception as error:
+            if not _is_interrupted(error):
+                raise
+            fail("Interrupted: no file was written.", exit_code())
 
     return run
+
+
+def _is_interrupted(error: BaseException) -> bool:
+    """Whether an interrupt is at the bottom of it: compiled modules turn one into an error of their own."""
+    cause = error.__cause__ or error.__context__
+    return cause is not None and (isinstance(cause, KeyboardInterrupt) or _is_interrupted(cause))
+
+
+@contextmanager
+def about(name: object) -> Iterator[None]:
+    """Put the file before a message that is about its contents and does not name it."""
+    from vcrf.errors import BudgetError, InputError
+
+    try:
+        yield
+    except (InputError, BudgetError) as error:
+        if str(name) in str(error):
+            raise
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _check_streams() -> None:
@@ -60,16 +91,27 @@ def _check_streams() -> None:
         raise OSError("Standard output is closed: there is nowhere to write to.")
 
 
+def system_message(error: OSError) -> str:
+    """What the system refused, with the file that it is about."""
+    from vcrf.files import write_error
+
+    if error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}."
+    # All files that are written have their names in their errors.
+    return str(write_error("standard output", error)) if error.errno else str(error)
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Write a message to stderr and exit."""
-    typer.echo(f"vcrf: {message}", err=True)
+    with suppress(OSError):  # nobody may be there to read it
+        typer.echo(f"vcrf: {message}", err=True)
     raise typer.Exit(code)
 
 
 def in_options(message: str) -> str:
     """A message of the library, with command-line options in place of its parameters."""
     message = _ASSIGNED.sub(lambda m: f"{_PARAMETERS[m[1]]} {m[2] or m[3] or m[4] or ''}", message)
-    for pattern in (_SUBJECT, _CODE_NAME):
+    for pattern in (_SUBJECT, _QUOTED, _CODE_NAME):
         message = pattern.sub(lambda m: _PARAMETERS[m[1]], message)
     return message
 

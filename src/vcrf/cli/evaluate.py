@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from vcrf.cli.errors import about
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
+    from vcrf.data import Corpus
     from vcrf.metrics import Comparison, ErrorRate, Evaluation
+    from vcrf.model import Label
+    from vcrf.prediction import ModelTagger
 
 
 class _Run(NamedTuple):
@@ -79,15 +83,15 @@ def _run(
 
     tagger = load_tagger(model)
     trained = tagger.model_
-    check_labels_text(trained)
+    check_labels_text(trained, str(model))
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
     if not {str(label) for label in tagger.classes_}.intersection(corpus.label_set):
         say(f"{model} and {data} have no label in common: is the label in another column? Pass it with --tag.")
     with compile_notice():
-        tagger.predict(corpus.tokens[:1])  # kernels are loaded: what follows measures tagging
+        _predict(tagger, corpus[:1], data)  # kernels are loaded: what follows measures tagging
     began = time.perf_counter()
-    labels = tagger.predict(corpus.tokens)
+    labels = _predict(tagger, corpus, data)
     seconds = time.perf_counter() - began
     predicted = [[str(label) for label in sentence] for sentence in labels]  # a file's labels are text
     words = {word for sentence in corpus.tokens for word in sentence}
@@ -95,6 +99,17 @@ def _run(
     found = measure(corpus.labels, predicted, corpus.tokens, known)
     n_unknown = sum(word not in known for sentence in corpus.tokens for word in sentence)
     return _Run(str(model), predicted, corpus.labels, found, n_unknown, corpus.n_tokens / max(seconds, 1e-9))
+
+
+def _predict(tagger: ModelTagger, corpus: Corpus, data: Path) -> list[list[Label]]:
+    from vcrf.decoding.labelling import located
+    from vcrf.errors import InputError
+
+    with about(data):
+        try:
+            return tagger.predict(corpus.tokens)
+        except InputError as error:
+            raise InputError(located(str(error), corpus.sources)) from error
 
 
 def _compare(a: _Run, b: _Run) -> Comparison:

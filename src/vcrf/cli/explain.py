@@ -30,6 +30,7 @@ def explain(
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.raw import split_tokens
     from vcrf.decoding.explain import explain as explain_tokens
+    from vcrf.decoding.labelling import check_reads_words
     from vcrf.errors import InputError
     from vcrf.model_file import load_tagger
     from vcrf.strings import has_surrogate
@@ -39,8 +40,10 @@ def explain(
     tokens = split_tokens(text)
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
+    tagger = load_tagger(model)
+    check_reads_words(tagger.model_, str(model))
     with compile_notice():
-        explained = explain_tokens(load_tagger(model), tokens)
+        explained = explain_tokens(tagger, tokens)
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,9 @@ def _plain(value: Any) -> Any:
 
 
 def say(message: str) -> None:
-    """Write a message to stderr."""
-    typer.echo(message, err=True)
+    """Write a message to stderr; one that cannot be written (the terminal is gone) is no reason to end the work."""
+    with suppress(OSError):
+        typer.echo(message, err=True)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> None:
@@ -60,8 +62,9 @@ def print_rich(*items: str | Table, err: bool = False) -> None:
         return
     is_terminal = stream.isatty()
     console = Console(file=stream, highlight=False, markup=False, width=None if is_terminal else 160)
-    for item in items:
-        console.print(item, markup=False)
+    with suppress(OSError) if err else nullcontext():
+        for item in items:
+            console.print(item, markup=False)
 
 
 def _cell(value: object) -> Any:

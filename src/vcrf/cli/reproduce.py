@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcrf.cli.errors import FAILED, INTERRUPTED, WRONG_CALL, fail, in_options
+from vcrf.cli.errors import FAILED, WRONG_CALL, fail, in_options
+from vcrf.cli.interrupts import exit_code
 from vcrf.cli.options import column
 from vcrf.cli.output import print_table, say
 
@@ -81,8 +82,8 @@ def reproduce(
     vcrf reproduce --data my.conllu --tag xpos -o results
 
     Five folds, five runs, the grid of strengths on each. Results are kept in DIR/results.sqlite as they come: after
-    Ctrl-C, a crash or kill -9 the same command goes on, and when all is there it only writes the report. Exit code 1
-    says that a data set or a part of the work failed; the others are done.
+    Ctrl-C, SIGTERM, a crash or kill -9 the same command goes on, and when all is there it only writes the report. Exit
+    code 1 says that a data set or a part of the work failed; the others are done.
     """
     from vcrf.experiments.plan import Plan
     from vcrf.experiments.protocol import GRIDS
@@ -96,20 +97,27 @@ def reproduce(
     wanted = _tables(tables)
     runner = _runner(jobs, dask)
     _make_directory(output)
-    with Store(output / STORE) as store:
-        loaded, unread = _read(files)
-        plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
-        failed, is_interrupted = _carry_out(plan, store, runner)
-        results = _write(plan, store, output, unread + [_told(outcome) for outcome in failed])
-    _print(results, output, time.perf_counter() - began)
+    try:
+        with Store(output / STORE) as store:
+            loaded, unread = _read(files)
+            plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
+            failed, is_interrupted = _carry_out(plan, store, runner)
+            results = _write(plan, store, output, unread + [_told(outcome) for outcome in failed])
+        _print(results, output, time.perf_counter() - began)
+    except KeyboardInterrupt:  # before or after the tasks, or a second time
+        raise _interrupted() from None
     for outcome in failed:
         say(_told(outcome))
     if is_interrupted:
-        say("Interrupted: what is done is kept, and the same command goes on.")
-        raise typer.Exit(INTERRUPTED)
+        raise _interrupted()
     if failed or unread:
         say(f"Not everything was done: {len(unread)} data sets could not be read, {len(failed)} tasks failed.")
         raise typer.Exit(FAILED)
+
+
+def _interrupted() -> typer.Exit:
+    say("Interrupted: what is done is kept, and the same command goes on.")
+    return typer.Exit(exit_code())
 
 
 def _names(text: str) -> list[str]:

@@ -92,7 +92,7 @@ def tag(
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model)
-    check_labels_text(tagger.model_)
+    check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():

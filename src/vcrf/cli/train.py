@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcrf.cli.errors import INTERRUPTED, in_options
-from vcrf.cli.interrupts import Interrupts
+from vcrf.cli.errors import in_options
+from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, print_rich, say
 
@@ -189,8 +190,9 @@ def train(
     vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
 
-    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
-    the best model so far is written, and the exit code is 130. The model file is replaced whole or not at all.
+    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
+    and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
+    is replaced whole or not at all.
     """
     from vcrf.classes import read_classes
 
@@ -218,7 +220,8 @@ def train(
     development = None
     if dev is not None or dev_split is not None:
         # In the columns of the training data.
-        development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
+        with _about_dev_split():
+            development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
     tagger = estimator(**parameters)
     stages: dict[str, float] = {}
@@ -230,18 +233,22 @@ def train(
         interrupts.see_model()
         report = _report(tagger, development, began, stages)
         _save(tagger, layout, output)
-    if found is not None:
-        print_rich(found.table(), err=True)
-        report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
-    if json:
-        print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
-    else:
-        _print_report(report, output)
-    if found is not None and plot is not None:
-        found.plot(plot)  # after the model: a picture that fails costs nothing else
+    try:
+        if found is not None:
+            print_rich(found.table(), err=True)
+            report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
+        if json:
+            print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
+        else:
+            _print_report(report, output)
+        if found is not None and plot is not None:
+            found.plot(plot)  # after the model: a picture that fails costs nothing else
+    except KeyboardInterrupt:
+        say(f"Interrupted: {output} is written.")
+        raise typer.Exit(exit_code()) from None
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
 
 
 def _check_call(
@@ -301,6 +308,17 @@ def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
     return read_corpora(paths, *how)
 
 
+@contextmanager
+def _about_dev_split() -> Iterator[None]:
+    """The split of development data has an option of its own."""
+    from vcrf.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(r"\bsplit(?==|`)", "dev_split", str(error))) from error
+
+
 def _estimator(surrogate: str) -> type[VCRF]:
     import vcrf
     from vcrf.errors import InputError
@@ -358,18 +376,30 @@ def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[Train
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with warnings.catch_warnings(record=True) as caught, compile_notice():
+    with _saying_warnings(), compile_notice(), TrainingProgress(tagger.tol, title) as progress:
+
+        def callback(record: IterationRecord) -> bool:
+            progress.update(record)
+            return interrupts.see_record()
+
+        tagger.set_params(callback=callback)
+        yield progress
+
+
+@contextmanager
+def _saying_warnings() -> Iterator[None]:
+    """Say at once, and once, what the library warns of: that a pass takes hours is told before it."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            say(in_options(str(message)))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
-        with TrainingProgress(tagger.tol, title) as progress:
-
-            def callback(record: IterationRecord) -> bool:
-                progress.update(record)
-                return interrupts.see_record()
-
-            tagger.set_params(callback=callback)
-            yield progress
-    for warning in caught:
-        say(in_options(str(warning.message)))
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _report(tagger: VCRF, development: Corpus | None, began: float, stages: dict[str, float]) -> dict[str, Any]:

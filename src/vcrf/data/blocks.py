@@ -81,13 +81,13 @@ def select_split(blocks: Iterable[Block], split: str | Collection[str], name: st
     if not found:
         raise InputError(
             f"{name}: split={split!r} expects sentences with a comment '# split = NAME', but none has one. "
-            "Leave split out to read the whole file."
+            "Leave `split` out to read the whole file."
         )
     if wanted - found:
         missing = ", ".join(sorted(wanted - found))
         raise InputError(
             f"{name}: no sentence of split {missing}; the file has {_listed(found)}. "
-            "Pass one of these, or leave split out to read the whole file."
+            "Pass one of these, or leave `split` out to read the whole file."
         )
     return [block for block_split, block in named if block_split in wanted]
 

@@ -108,5 +108,5 @@ def _check_fields(
             if not row[index]:
                 raise InputError(
                     f"{name}:{first_line + number}: expected text in column {index}, got an empty field. "
-                    "Fill it in, or choose other columns with form= and tag=."
+                    "Fill it in, or choose other columns with `form` and `tag`."
                 )

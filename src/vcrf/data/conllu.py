@@ -145,4 +145,6 @@ def _other_tag(fields: list[str], tag: int) -> str:
     for other, index in TAG_FIELDS.items():
         if index != tag and fields[index] not in ("", "_"):
             return f"{FIELDS[index]} has {fields[index]!r} here: pass tag={other!r}, or fill in the label."
-    return "Neither UPOS nor XPOS has one here: fill in the label, or pass as tag the number of another field (0 to 9)."
+    return (
+        "Neither UPOS nor XPOS has one here: fill in the label, or pass as `tag` the number of another field, 0 to 9."
+    )

@@ -95,6 +95,16 @@ def as_constraints(given: Any) -> Constraints:
     )
 
 
+def check_constraints(given: Any, labels: Sequence[Label]) -> None:
+    """Refuse constraints that do not fit the labels; a scheme's name is in the message."""
+    try:
+        as_constraints(given).compile(labels)
+    except InputError as error:
+        if not isinstance(given, str):
+            raise
+        raise InputError(f"constraints={given!r}: {error}") from error
+
+
 def _check_pairs(pairs: Iterable[Any]) -> None:
     for pair in pairs:
         if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -59,7 +60,16 @@ def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
         except BudgetError as error:
             longest = max(sentences, key=lambda sentence: len(sentence.tokens))
             raise BudgetError(f"{file.name}:{longest.first_line}: {error}") from error
+        except InputError as error:
+            places = [f"{file.name}:{sentence.first_line}" for sentence in sentences]
+            raise InputError(located(str(error), places)) from error
         yield "".join([write(sentence, next(taggings) if sentence.tokens else []) for sentence in block])
+
+
+def located(message: str, places: Sequence[str]) -> str:
+    """A message about a sentence by its number, with the place in the file instead."""
+    number = re.match(r"Sentence (\d+): ", message)
+    return message if number is None else f"{places[int(number[1])]}: {message[number.end() :]}"
 
 
 def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: Wanted) -> list[list[Tagging]]:
@@ -84,16 +94,21 @@ def _texts(labels: list[Label]) -> list[str]:
     return [label if isinstance(label, str) else str(label) for label in labels]
 
 
-def check_labels_text(model: Model) -> None:
-    """Refuse a model that does not read words, or whose labels would break a file of lines and fields."""
+def check_reads_words(model: Model, name: str) -> None:
+    """Refuse a model that does not read words; `name` is that of its file."""
     if any(isinstance(source, NamedFeature) for source in model.sources):
         raise InputError(
-            "The model was trained on feature dicts, attribute lists or numbers: expected one trained on words. "
-            "Label with the library (`vcrf.load`), or train on text."
+            f"{name}: the model was trained on feature dicts, attribute lists or numbers: expected one trained on "
+            "words. Label with the library (`vcrf.load`), or train on text."
         )
+
+
+def check_labels_text(model: Model, name: str) -> None:
+    """Refuse a model that does not read words, or whose labels would break a file of lines and fields."""
+    check_reads_words(model, name)
     for label in model.labels:
         if isinstance(label, str) and (not label or any(mark in label for mark in "\t\n\r\0")):
             raise InputError(
-                f"The label {label!r} cannot be written into a field: it is empty or has a tab or line end in it. "
-                "Use the library, or train with other labels."
+                f"{name}: the label {label!r} of the model cannot be written into a field: it is empty or has a tab "
+                "or line end in it. Use the library, or train with other labels."
             )

@@ -10,9 +10,10 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from vcrf.experiments.tasks import PathResult, Task, run_task
@@ -22,6 +23,8 @@ Outcomes = Generator["Outcome", None, None]
 Runner = Callable[[Sequence[Task], Blobs], Outcomes]
 
 _MAX_ATTEMPTS = 2
+# Signals that a terminal sends to all its processes: the parent answers them.
+_PARENTS = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
 class Outcome(NamedTuple):
@@ -74,7 +77,9 @@ class Processes:
             while (waiting and not is_broken) or running:
                 while waiting and not is_broken and len(running) < self.jobs:
                     task, n = waiting.popleft()
-                    running[pool.submit(attempt, task, blobs[task.checksum])] = task, n
+                    with _signals_held():
+                        future = pool.submit(attempt, task, blobs[task.checksum])
+                    running[future] = task, n
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     task, n = running.pop(future)
@@ -98,9 +103,23 @@ def _end_at_once(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold back Ctrl-C and SIGHUP: a process started meanwhile inherits that, and is not hit before it ignores them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PARENTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it (it may be killed)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave to the parent what a terminal sends to all, and do not outlive it (it may be killed)."""
+    for number in _PARENTS:
+        signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), daemon=True).start()

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import get_type_hints
 
-from vcrf.errors import InputError
+from vcrf.errors import InputError, WriteError
 from vcrf.experiments.tasks import PathResult, Point, Task
 
 _LAYOUT = 1
@@ -30,6 +30,8 @@ class Store:
     ------
     InputError
         When the file is something else.
+    WriteError
+        When it cannot be opened or written, then or later.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,6 +39,8 @@ class Store:
         try:
             self._database = sqlite3.connect(path, timeout=60.0)
             self._open()
+        except sqlite3.OperationalError as error:
+            raise _unwritten(path, error) from error
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: not a file of results of vcrf ({error}). Choose another directory.") from error
 
@@ -76,14 +80,15 @@ class Store:
         """Keep the result of a task; one that is there already stays."""
         rows = [(task.key, i, *_row(point)) for i, point in enumerate(result.points)]
         described = json.dumps(task.to_json(), sort_keys=True)
-        with self._database:
-            added = self._database.execute(
-                "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)",
-                (task.key, task.dataset, task.method.name, described, result.seconds),
-            )
-            if added.rowcount:
-                marks = ", ".join("?" * (2 + len(_POINT_COLUMNS)))
-                self._database.executemany(f"INSERT INTO points VALUES ({marks})", rows)
+        head = task.key, task.dataset, task.method.name, described, result.seconds
+        try:
+            with self._database:
+                added = self._database.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)", head)
+                if added.rowcount:
+                    marks = ", ".join("?" * (2 + len(_POINT_COLUMNS)))
+                    self._database.executemany(f"INSERT INTO points VALUES ({marks})", rows)
+        except sqlite3.OperationalError as error:
+            raise _unwritten(self.path, error) from error
 
     def get(self, task: Task) -> PathResult | None:
         """The result of a task; None if there is none."""
@@ -98,6 +103,13 @@ class Store:
         """Those of the tasks that have no result."""
         done = {key for (key,) in self._database.execute("SELECT key FROM tasks")}
         return [task for task in tasks if task.key not in done]
+
+
+def _unwritten(path: Path, error: sqlite3.OperationalError) -> WriteError:
+    return WriteError(
+        f"{path}: cannot be written: {error}. What is in it stays. Free some space or correct the permissions, and "
+        "give the same command again; or choose another directory."
+    )
 
 
 def _row(point: Point) -> tuple[object, ...]:

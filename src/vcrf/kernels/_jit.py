@@ -7,6 +7,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from vcrf.kernels._cache import cache_of
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Reassociation and fused multiply-add let sums be vectorised. NaN and infinity keep their meaning
@@ -16,8 +18,7 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 def kernel(function: F) -> F:
     """Compile a plain function on arrays: cached on disk, GIL released, IEEE semantics."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return cast(F, compiled)
+    return _compiled(function)
 
 
 def fast_kernel(function: F) -> F:
@@ -26,5 +27,12 @@ def fast_kernel(function: F) -> F:
     Inlined into its callers: else the run that compiles would call the function compiled by itself, later runs the copy
     in the caller's cached code, and the two may order sums differently.
     """
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST, forceinline=True)(function)
+    return _compiled(function, fastmath=_FAST, forceinline=True)
+
+
+def _compiled(function: F, **options: Any) -> F:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if hasattr(compiled, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1, for debugging
+        # As cache=True does, but a cache that cannot be had is no error.
+        compiled._cache = cache_of(function)
     return cast(F, compiled)

@@ -283,8 +283,8 @@ class _Run:
                 width = self.problem.n_labels**k
                 if len(which) * width > MAX_DENSE_CANDIDATES:
                     raise BudgetError(
-                        f"norm='l2' keeps a weight for each of {len(which) * width:,} candidates; the budget is "
-                        f"{MAX_DENSE_CANDIDATES:,}. Use norm='elastic', candidates='observed' or smaller families."
+                        f"norm='l2' keeps a weight for each of {len(which) * width:,} candidates; the budget "
+                        f"is {MAX_DENSE_CANDIDATES:,}. Use norm='elastic', fewer families, or observed candidates only."
                     )
                 columns, code = np.repeat(which, width), np.tile(np.arange(width), len(which))
             parts.append(self.problem.join_features(columns.astype(np.uint32), k, code.astype(np.uint32)))

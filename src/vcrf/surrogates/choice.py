@@ -11,7 +11,8 @@ from vcrf.errors import InputError
 from vcrf.losses import HammingLoss, Loss
 from vcrf.problem import Problem
 from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.crf import CrfSurrogate, n_blocks
+from vcrf.surrogates.effort import check_effort
 from vcrf.surrogates.pattern_product import (
     PatternExponential,
     PatternExponentialProduct,
@@ -60,7 +61,9 @@ class SmoothChoice:
         dense, patterns = _CLASSES[self.kind, self.loss is None]
         given = self.costs if self.loss is None else self.loss
         surrogate: CrfSurrogate
-        if is_dense(problem, lattice, keeps_arcs=self.loss is not None):
+        is_on_dense = is_dense(problem, lattice, keeps_arcs=self.loss is not None)
+        check_effort(problem, keep, threads, n_blocks(problem), is_on_dense)
+        if is_on_dense:
             surrogate = dense(problem, keep, given, threads)
         else:
             surrogate = patterns(problem, keep, given, threads, is_forced=lattice == "patterns")

@@ -53,6 +53,11 @@ class _Found(NamedTuple):
     messages: tuple[Floats, Floats, Ints, Floats]
 
 
+def n_blocks(problem: Problem) -> int:
+    """Parts that the tokens are cut into, each with counts of its own."""
+    return int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
+
+
 class CrfSurrogate:
     """Value, gradient and scan for one problem.
 
@@ -78,9 +83,8 @@ class CrfSurrogate:
         self.weights, self.column_mass = problem.weights, problem.column_mass
         self.workers = Workers(threads)
         self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
-        n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
-        self._sentence_bounds = cut(problem.sent_ptr, n_blocks)
-        self._n_blocks = n_blocks
+        self._n_blocks = n_blocks(problem)
+        self._sentence_bounds = cut(problem.sent_ptr, self._n_blocks)
         n_sentences = problem.text.n_sentences
         # Values, residuals and flags of a pass.
         self._buffers = (

@@ -8,7 +8,8 @@ import numpy as np
 
 from vcrf.problem import Problem
 from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import Scan
+from vcrf.surrogates.crf import Scan, n_blocks
+from vcrf.surrogates.effort import check_effort
 from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
 from vcrf.surrogates.pattern_scan import MixtureScan
 from vcrf.surrogates.patterns import PatternSurrogate, _plan_of, arc_scores, is_dense, local_arcs
@@ -23,7 +24,9 @@ def make_max_surrogate(
     problem: Problem, keep: Bools, choice: MaxChoice, threads: int = 1, lattice: str = "auto"
 ) -> MaxSurrogate:
     """The surrogate on the lattice asked for: see `patterns.is_dense`."""
-    if is_dense(problem, lattice, keeps_arcs=True):
+    is_on_dense = is_dense(problem, lattice, keeps_arcs=True)
+    check_effort(problem, keep, threads, n_blocks(problem), is_on_dense)
+    if is_on_dense:
         return MaxSurrogate(problem, keep, choice, threads)
     return PatternMaxSurrogate(problem, keep, choice, threads, is_forced=lattice == "patterns")
 

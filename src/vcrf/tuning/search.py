@@ -76,7 +76,7 @@ def tune(
 
     if estimator.patience is not None:
         raise InputError(
-            f"tune ends its points by a rule of its own, got patience={estimator.patience} too. Leave patience out."
+            f"`tune` ends its points by a rule of its own, got patience={estimator.patience} too. Leave `patience` out."
         )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
     # The form of the problem is settled before strengths are set, which would change its default.
@@ -223,7 +223,8 @@ def _splits(n: int, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
     """Training and held-out sentences of each fold, drawn by the seed."""
     if not isinstance(folds, Integral) or isinstance(folds, bool) or not 2 <= folds <= n:
         raise InputError(
-            f"folds must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or pass X_dev and y_dev."
+            f"folds must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or give "
+            "a development set."
         )
     order = np.random.default_rng(random_state).permutation(n)
     held_out = [np.sort(order[i::folds]) for i in range(folds)]

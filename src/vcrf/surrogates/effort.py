@@ -1,0 +1,91 @@
+"""What a pass over the data will take, said before it begins if that is long, and refused if it cannot fit."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.errors import BudgetError, LargeProblemWarning
+from vcrf.problem import Problem
+from vcrf.types import Bools
+
+# From here on an estimate is worth a warning.
+LONG_SECONDS, LARGE_BYTES = 60.0, 2e9
+# Nanoseconds of one thread for an arc at a token, and for a tag pattern at an occurrence of a column; measured with 300
+# to 1,300 labels, whose tables are too large for the fast part of the memory.
+_NANOSECONDS = 3.0
+# Tables of all arcs that a pass has besides the two of each block; arrays of a number for each label at each token.
+_TABLES, _ARRAYS = 5, 4
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Effort(NamedTuple):
+    """A pass that scans all candidates: about so many seconds, at least and about so many bytes."""
+
+    seconds: float
+    least_bytes: float
+    n_bytes: float
+
+
+def check_effort(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool) -> None:
+    """Warn of a pass that takes minutes or gigabytes; refuse one that is larger than the machine's memory."""
+    effort = estimate(problem, keep, threads, n_blocks, is_dense)
+    memory = total_memory()
+    if effort.least_bytes > memory:
+        raise BudgetError(
+            f"{_size(problem)} need {effort.least_bytes / 1e9:,.1f} GB of memory at the least; there are "
+            f"{memory / 1e9:.1f} GB. {_advice(problem)}"
+        )
+    if effort.seconds > LONG_SECONDS or effort.n_bytes > LARGE_BYTES:
+        warnings.warn(
+            f"{_size(problem)}: one pass over the data takes about {_duration(effort.seconds)} and "
+            f"{effort.n_bytes / 1e9:.1f} GB of memory, and training makes tens or hundreds of them. {_advice(problem)}",
+            LargeProblemWarning,
+            stacklevel=2,
+        )
+
+
+def estimate(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool) -> Effort:
+    """What a scan takes if the columns of `keep` are scanned; longer patterns than 2 of an automaton come on top."""
+    n_tokens, n_labels = problem.n_tokens, float(problem.n_labels)
+    order = problem.order if is_dense else min(problem.order, 2)
+    n_arcs, n_states = n_labels**order, n_labels ** max(order - 1, 1)
+    counts = np.diff(problem.columns.ptr)
+    n_scanned = sum(float(counts[keep & problem.has_order(k)].sum()) * n_labels**k for k in range(1, order + 1))
+    seconds = 1e-9 * _NANOSECONDS * (n_tokens * n_arcs + n_scanned) / min(threads, n_blocks)
+    tables = (2 * n_blocks + _TABLES) * n_arcs
+    messages = 2.0 * n_tokens * n_states if is_dense and order > 1 else 0.0
+    least, most = (8.0 * (tables + messages + rows * n_tokens * n_labels) for rows in (1, _ARRAYS))
+    return Effort(seconds, least, most)
+
+
+def total_memory() -> float:
+    """Bytes of memory that this process can have; infinite where that is not known."""
+    found = np.inf
+    with suppress(AttributeError, ValueError, OSError):  # not on Windows
+        found = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in _LIMITS:  # of a container; "max" is none
+        with suppress(OSError, ValueError):
+            found = min(found, float(Path(path).read_text(encoding="ascii")))
+    return found
+
+
+def _size(problem: Problem) -> str:
+    patterns = f" in tag patterns of length {problem.order}" if problem.order > 1 else ""
+    return f"{problem.n_labels:,} labels{patterns} at {problem.n_tokens:,} tokens"
+
+
+def _advice(problem: Problem) -> str:
+    shorter = f"tags={problem.order - 1}, " if problem.order > 1 else ""
+    return f"Use fewer labels (a coarser column of tags), {shorter}or fewer sentences."
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200.0 else f"{seconds / 3600:.0f} hours"

@@ -1,0 +1,121 @@
+"""Where compiled kernels are kept when the usual places cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+from numba.core import caching
+
+import vcrf
+from vcrf.kernels import _cache
+from vcrf.kernels._jit import kernel
+
+USE = """
+from vcrf.kernels import _jit
+@_jit.kernel
+def double(x):
+    return 2 * x
+print(double(21), double._cache.cache_path)
+"""
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> dict[str, str]:
+    """The environment of an installation where neither the package nor the home directory can be written.
+
+    Files stand where directories would have to be made: permissions do not bind root.
+    """
+    package = tmp_path / "site" / "vcrf"
+    shutil.copytree(Path(vcrf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "kernels" / "__pycache__").write_text("")
+    (package / "kernels" / "own.py").write_text(USE)
+    home = tmp_path / "home"
+    home.write_text("")
+    (tmp_path / "temporary").mkdir()
+    return {
+        **os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(home), "XDG_CACHE_HOME": str(home),
+        "LOCALAPPDATA": str(home), "NUMBA_CACHE_DIR": str(home / "cache"), "TMPDIR": str(tmp_path / "temporary"),
+        "TEMP": str(tmp_path / "temporary"),
+    }  # fmt: skip
+
+
+def use(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Compile a kernel in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "vcrf.kernels.own"], env=environment, capture_output=True, text=True, check=True
+    )
+
+
+def test_a_read_only_installation_keeps_kernels_among_temporary_files(
+    read_only: dict[str, str], tmp_path: Path
+) -> None:
+    """One line says so, and how to set the directory; the next process finds them."""
+    for _ in range(2):
+        done = use(read_only)
+        value, where = done.stdout.split()
+        assert value == "42"
+        assert Path(where).is_relative_to(tmp_path / "temporary")
+        (line,) = done.stderr.splitlines()
+        assert "kept in" in line
+        assert "Set NUMBA_CACHE_DIR" in line
+    assert len(list(Path(where).glob("own.double*.nbc"))) == 1
+
+
+def test_without_any_directory_kernels_are_compiled_all_the_same(read_only: dict[str, str], tmp_path: Path) -> None:
+    """A directory that others could write to is none: code is loaded from there."""
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    (tmp_path / "temporary" / f"vcrf-kernels-{user}").write_text("")
+    done = use(read_only)
+    assert done.stdout.split() == ["42", "None"]
+    (line,) = done.stderr.splitlines()
+    assert "each process compiles them anew. Set NUMBA_CACHE_DIR" in line
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions")
+def test_a_directory_of_others_is_not_trusted(tmp_path: Path) -> None:
+    """Who can write there could have us run any code."""
+    tmp_path.chmod(0o700)
+    assert _cache._is_own(tmp_path)
+    tmp_path.chmod(0o777)
+    assert not _cache._is_own(tmp_path)
+
+
+def triple(x: float) -> float:
+    """A kernel to be."""
+    return 3 * x
+
+
+def test_a_full_disk_costs_time_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel works, and a line says why it is not kept."""
+
+    def refuse(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(caching.IndexDataCacheFile, "save", refuse)
+    assert kernel(triple)(2.0) == 6.0
+    (record,) = caplog.records
+    assert f"cannot be written to {tmp_path}" in record.message
+    assert "No space left on device. Set NUMBA_CACHE_DIR" in record.message
+
+
+def test_a_damaged_cache_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut may leave anything in it."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel(triple)(2.0)
+    for ending in ("nbi", "nbc"):
+        (path,) = tmp_path.glob(f"*/*.{ending}")
+        path.write_bytes(b"\x80\x05 no longer")
+        assert kernel(triple)(2.0) == 6.0
+        again = kernel(triple)
+        assert again(2.0) == 6.0
+        assert sum(again.stats.cache_hits.values()) == 1  # type: ignore[attr-defined]
