@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from enumeration import all_candidates, feature_of
 from small_problems import cases, penalty_of
 from surrogate_values import Losses, linear_minimum, smooth_minimum, soft_maximum
-from vcrf import M3N, VCRF, VExponential, VStructBoost
+from vcrf import M3N, VCRF, StructSVM, VExponential, VStructBoost
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
@@ -176,3 +176,11 @@ def test_group_norm_reaches_its_certificate(kind, data):
         best = min(best, objective(w)[0])
     assert result.objective - result.gap <= best + 1e-9
     assert best >= result.objective - 0.02 * abs(result.objective) - 1e-9
+
+
+def test_a_master_problem_that_is_slow_to_solve():
+    """No new label sequence, no new feature, and the gap does not move: the run goes on with more sweeps."""
+    X = [[[], ["w=e"], []], [[], ["w=ab"]], [["w=A", "w=e"], [], ["w=e"], ["w=b"]], [["w=ab", "w=b"], [], ["w=ab"], []]]
+    y = [[0, 0, 1], [1, 1], [1, 1, 1, 1], [0, 0, 0, 0]]
+    tagger = StructSVM(base_strength=0.00567, loss="hamming:normalised=False,cost=3", norm="group", tags=1).fit(X, y)
+    assert tagger.status_ is Status.CONVERGED

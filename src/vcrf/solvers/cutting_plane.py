@@ -44,8 +44,12 @@ _MAX_PASSES = 20_000
 _MAX_AGE = 60
 # A feature without weight stays in the working set for so many rounds.
 _MAX_IDLE = 5
-# Times 11 sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
+# Times so many sweeps, with an l2 part or near the end, and else: there, new cuts are cheaper than an exact master.
 _MASTER_ROUNDS = 20, 4
+_MASTER_SWEEPS = 11
+# Where a round has found nothing new, only the master can be wrong: the next one makes twice as many sweeps, up to so
+# many times.
+_MOST_EFFORT = 1024
 # A step may be longer next time if it gained this share of what the master promised; m3n with an l2 part: if it gained.
 _GOOD_STEP = 0.3
 # Shares of the gap: a master that promises less, with a bound that loses more, leaves it to the multipliers.
@@ -132,6 +136,7 @@ class CuttingPlanes:
         self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
         self._room = 0
         self.rho, self.n_null = 0.0, 0
+        self.effort = 1
         # Of the last round: what the master is worth, what it promised to gain, by how much the bound is below it.
         self.value, self.promised, self.lost = 0.0, 0.0, 0.0
         self.history: list[IterationRecord] = []
@@ -163,6 +168,7 @@ class CuttingPlanes:
                 self._report("cuts")
                 is_idle = n_new == 0 and self._gap() > 0.999 * gap
                 n_idle = n_idle + 1 if is_idle else 0
+                self.effort = 1 if n_new else min(2 * self.effort, _MOST_EFFORT) if is_idle else self.effort
                 if n_idle > 30:
                     raise _Stop(Status.STALLED)
         except (_Stop, KeyboardInterrupt) as stop:
@@ -328,7 +334,7 @@ class CuttingPlanes:
         enough = 0.0
         is_fine = self.penalty.is_smooth_part or self.promised < _LITTLE * self._gap()
         for _ in range(_MASTER_ROUNDS[0 if is_fine else 1]):
-            gap = ascend(master, cuts.lam, g, self.w, 11, enough)
+            gap = ascend(master, cuts.lam, g, self.w, self.effort * _MASTER_SWEEPS, enough)
             value = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
             dual = value + 0.5 * self.rho * float(np.sum((self.w - master.centre) ** 2))
             enough = 0.2 * max(self.best.objective - dual, 0.1 * self.tol * self.best.objective)
