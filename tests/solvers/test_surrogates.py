@@ -180,7 +180,12 @@ def test_group_norm_reaches_its_certificate(kind, data):
 
 def test_a_master_problem_that_is_slow_to_solve():
     """No new label sequence, no new feature, and the gap does not move: the run goes on with more sweeps."""
-    X = [[[], ["w=e"], []], [[], ["w=ab"]], [["w=A", "w=e"], [], ["w=e"], ["w=b"]], [["w=ab", "w=b"], [], ["w=ab"], []]]
-    y = [[0, 0, 1], [1, 1], [1, 1, 1, 1], [0, 0, 0, 0]]
-    tagger = StructSVM(base_strength=0.00567, loss="hamming:normalised=False,cost=3", norm="group", tags=1).fit(X, y)
+    X = [
+        [[], ["w=é"], []],
+        [[], ["w=ab"]],
+        [["w=Ab-1", "w=é"], [], ["w=é"], ["w=b"]],
+        [["w=ab", "w=b"], [], ["w=ab"], []],
+    ]
+    y, loss = [[0, 0, 1], [1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], "hamming:normalised=False,cost=3"
+    tagger = StructSVM(base_strength=0.005670591422676358, loss=loss, norm="group", tags=1).fit(X, y)
     assert tagger.status_ is Status.CONVERGED
