@@ -96,6 +96,22 @@ def test_a_signal_that_python_loses_comes_again() -> None:
     assert exit_code() == 143
 
 
+def test_a_signal_waits_for_the_compiler() -> None:
+    """An exception in one of its callbacks would end the process."""
+    done = []
+
+    def work() -> None:
+        compiler = {"__name__": "llvmlite.binding", "signal": signal, "time": time, "done": done}
+        exec("signal.raise_signal(signal.SIGHUP)\ntime.sleep(0.2)\ndone.append(True)", compiler)
+        time.sleep(5.0)
+        pytest.fail("the signal is lost")
+
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        work()
+    assert done == [True]
+    assert exit_code() == 129
+
+
 def test_nohup_stays_nohup(long_training: Path, tmp_path: Path) -> None:
     """A process that is to ignore SIGHUP does so, and answers SIGTERM."""
 
