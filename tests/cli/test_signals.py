@@ -159,16 +159,16 @@ def test_reproduce_stops_and_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "invented.conllu"
     data.write_text(conllu(SyntheticLanguage(n_labels=4, n_stems=40).sample(40)), encoding="utf-8")
     args = ("reproduce", "--data", data, "--words", 1, "--affix", 1, "--grid", "quick", "--max-passes", 5)
-    args = (*args, "--tables", "results", "--runs", 1, "--jobs", 2, "-o", tmp_path / "out")
-    with start(*args, start_new_session=True) as process:
+    args = (*args, "--tables", "results", "--runs", 1, "-o", tmp_path / "out")
+    with start(*args, "--jobs", 2, start_new_session=True) as process:
         wait_for(process, b"3 tasks, 0 of them")
         os.killpg(process.pid, signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 129, err.decode()
     assert b"the same command goes on" in err
     assert b"Traceback" not in err
-    with start(*args) as process:
-        process.communicate(timeout=120)
+    with start(*args, "--jobs", 1) as process:
+        process.communicate(timeout=240)
     assert process.returncode == 0
 
 
