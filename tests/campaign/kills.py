@@ -50,6 +50,7 @@ class State:
 
 
 def _prepare(directory: Path) -> State:
+    os.environ["PYTHONFAULTHANDLER"] = "1"  # a crash tells where
     corpus = SyntheticLanguage(n_labels=8).sample(_N_SENTENCES)
     (directory / "train.conllu").write_text(conllu(corpus), encoding="utf-8")
     (directory / "few.conllu").write_text(conllu(corpus[:40]), encoding="utf-8")

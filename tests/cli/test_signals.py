@@ -96,6 +96,22 @@ def test_a_signal_that_python_loses_comes_again() -> None:
     assert exit_code() == 143
 
 
+def test_a_signal_waits_for_the_compiler() -> None:
+    """An exception in one of its callbacks would end the process."""
+    done = []
+
+    def work() -> None:
+        compiler = {"__name__": "llvmlite.binding", "signal": signal, "time": time, "done": done}
+        exec("signal.raise_signal(signal.SIGHUP)\ntime.sleep(0.2)\ndone.append(True)", compiler)
+        time.sleep(5.0)
+        pytest.fail("the signal is lost")
+
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        work()
+    assert done == [True]
+    assert exit_code() == 129
+
+
 def test_nohup_stays_nohup(long_training: Path, tmp_path: Path) -> None:
     """A process that is to ignore SIGHUP does so, and answers SIGTERM."""
 
@@ -143,16 +159,16 @@ def test_reproduce_stops_and_goes_on(tmp_path: Path) -> None:
     data = tmp_path / "invented.conllu"
     data.write_text(conllu(SyntheticLanguage(n_labels=4, n_stems=40).sample(40)), encoding="utf-8")
     args = ("reproduce", "--data", data, "--words", 1, "--affix", 1, "--grid", "quick", "--max-passes", 5)
-    args = (*args, "--tables", "results", "--runs", 1, "--jobs", 2, "-o", tmp_path / "out")
-    with start(*args, start_new_session=True) as process:
+    args = (*args, "--tables", "results", "--runs", 1, "-o", tmp_path / "out")
+    with start(*args, "--jobs", 2, start_new_session=True) as process:
         wait_for(process, b"3 tasks, 0 of them")
         os.killpg(process.pid, signal.SIGHUP)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 129, err.decode()
     assert b"the same command goes on" in err
     assert b"Traceback" not in err
-    with start(*args) as process:
-        process.communicate(timeout=120)
+    with start(*args, "--jobs", 1) as process:
+        process.communicate(timeout=240)
     assert process.returncode == 0
 
 

@@ -68,7 +68,7 @@ def _resending() -> Iterator[None]:
 
 
 def _send_soon(number: int) -> None:
-    time.sleep(0.05)  # until the callback is over
+    time.sleep(0.05)  # until the callback, or the compiler, is over
     main = threading.main_thread().ident
     if main is not None and hasattr(signal, "pthread_kill"):  # not on Windows
         signal.pthread_kill(main, number)  # which ends its waiting too
@@ -90,11 +90,26 @@ def _answerable() -> list[int]:
 
 @contextmanager
 def _answered_by(handle: _Handler) -> Iterator[None]:
+    def handle_outside(number: int, frame: FrameType | None) -> None:
+        if _is_compiling(frame):
+            _thread.start_new_thread(_send_soon, (number,))
+        else:
+            handle(number, frame)
+
     with ExitStack() as stack:
         for number in _answerable():
             stack.callback(signal.signal, number, signal.getsignal(number))
-            signal.signal(number, handle)
+            signal.signal(number, handle_outside)
         yield
+
+
+def _is_compiling(frame: FrameType | None) -> bool:
+    """Whether the compiler is at work: it calls back from C, where an exception is lost or ends the process."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(("numba.", "llvmlite.")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Interrupts:

@@ -69,7 +69,8 @@ class Processes:
     def _run_pool(self, waiting: deque[tuple[Task, int]], blobs: Blobs) -> Outcomes:
         """Work off the queue until it is empty or a process has died; what that had goes back into the queue."""
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=_begin_worker)
+        with _signals_held():  # it starts a process that keeps track of semaphores
+            pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=_begin_worker)
         # No more than the processes can take: if one dies, it was busy with one of these.
         running: dict[Future[Outcome], tuple[Task, int]] = {}
         is_broken = False
