@@ -779,7 +779,7 @@ WRONG = {
     ),
     "constraints unknown": (document("parameters", "constraints", to="IOB9"), "A scheme is one of IOB1, BIO"),
     "constraints of other labels": (document("parameters", "constraints", to="BIO"), "Labels of spans are"),
-    "constraints of a long label": (other_scheme, r"Labels of spans are .*xxx\. Save the model again"),
+    "constraints of a long label": (other_scheme, r"Labels of spans are .*xxx\. Train the model again"),
     "loss a number": (document("parameters", "loss", to=0.5), "loss is nothing that a file can hold"),
     "loss for another parameter": (
         document("parameters", "tol", to={"loss": {"class": "ZeroOneLoss"}}),

@@ -322,7 +322,7 @@ def _restore(contents: tensor_file.Contents) -> Any:
     params = load_params(document["parameters"], set(cls._get_param_names()))
     _check_use(params, model)
     _give_classes(params, _word_classes(contents.tensors))
-    fitted = _checked_scalars(document["fitted"], cls)
+    fitted = _checked_scalars(document["fitted"], cls, is_trained=model.facts is not None)
     estimator = cls(**params)
     estimator.model_, estimator.classes_ = model, list(model.labels)
     if model.facts is not None:
@@ -360,13 +360,14 @@ def _scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator]) -> dict[str, Any]:
+def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator], is_trained: bool) -> dict[str, Any]:
     for key in fitted:
         if not _FITTED.fullmatch(key) or key in ("model_", "classes_", "result_"):
             raise InputError(f"{key[:40]!r} is no fitted attribute that a file can hold")
     # What a later vcrf computes from the model needs no value from the file.
     found = {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
-    for key in cls._fitted_counts:
+    # A vote of others was not trained itself.
+    for key in cls._fitted_counts if is_trained else found.keys() & set(cls._fitted_counts):
         if type(found.get(key)) is not int or not 0 <= found[key] < 1 << 63:
             raise InputError(f"{key} is missing or no count")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,11 +34,8 @@ def explain(
     from vcrf.decoding.labelling import check_reads_words
     from vcrf.errors import InputError
     from vcrf.model_file import load_tagger
-    from vcrf.strings import has_surrogate
 
-    if has_surrogate(text):
-        raise InputError("TEXT: expected UTF-8, got other bytes. Use a terminal whose encoding is UTF-8.")
-    tokens = split_tokens(text)
+    tokens = split_tokens(_as_utf8(text))
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
     tagger = load_tagger(model)
@@ -48,6 +46,19 @@ def explain(
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
         print_explained(explained, tokens, top)
+
+
+def _as_utf8(text: str) -> str:
+    """An argument whose bytes are UTF-8, whatever the terminal's encoding."""
+    from vcrf.errors import InputError
+    from vcrf.strings import has_surrogate
+
+    if not has_surrogate(text):
+        return text
+    try:
+        return os.fsencode(text).decode("utf-8")
+    except UnicodeError:
+        raise InputError("TEXT: expected UTF-8, got other bytes. Use a terminal whose encoding is UTF-8.") from None
 
 
 def _as_json(found: TokenExplanation) -> dict[str, Any]:
