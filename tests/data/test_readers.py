@@ -502,3 +502,13 @@ def test_what_a_file_says_of_its_splits_is_cut_short(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no sentence of split dev; the file has 00xx.* and 20 others") as caught:
         read_corpus(path, split="dev")
     assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
+def test_an_archive_larger_than_memory_is_refused(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros take no room in an archive, and all the memory outside."""
+    monkeypatch.setattr("vcrf.machine.total_memory", lambda: 2.0e8)
+    path = tmp_path / f"bomb.tsv.{suffix}"
+    path.write_bytes({"gz": gzip, "bz2": bz2, "xz": lzma}[suffix].compress(bytes(100_000_000)))
+    with pytest.raises(InputError, match=r"bomb.tsv.*: expected text that fits into memory, got more than 0.1 GB"):
+        read_corpus(path)

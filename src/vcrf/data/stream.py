@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import cast
 
 from vcrf.data.text import (
     check_nul,
@@ -17,6 +17,7 @@ from vcrf.data.text import (
     compression_suffix,
     damaged,
     decode,
+    decompressing,
     decompression_errors,
     unreadable,
 )
@@ -84,7 +85,7 @@ def _chunks(source: str | os.PathLike[str], name: str) -> Iterator[bytes]:
             raw = stack.enter_context(_open(source))
             # One look at what is there: a pipe is not waited for.
             suffix = compression_suffix(name) or compression_of(raw.peek(10))
-            stream = _decompressing(raw, suffix)
+            stream = decompressing(raw, suffix)
             # read1 does not wait for a pipe to fill the chunk; decompressors would give small pieces by it.
             read = stream.read if suffix else stream.read1
             while chunk := read(_CHUNK):
@@ -104,20 +105,3 @@ def _open(source: str | os.PathLike[str]) -> nullcontext[io.BufferedReader] | io
     if not hasattr(raw, "peek"):  # a test's stand-in for standard input
         raw = io.BufferedReader(cast(io.RawIOBase, raw))
     return nullcontext(cast(io.BufferedReader, raw))
-
-
-def _decompressing(raw: BinaryIO, suffix: str) -> io.BufferedReader:
-    # Imported late: most files need none of the three.
-    if suffix == ".gz":
-        import gzip
-
-        return cast(io.BufferedReader, gzip.GzipFile(fileobj=raw))
-    if suffix == ".bz2":
-        import bz2
-
-        return cast(io.BufferedReader, bz2.BZ2File(raw))
-    if suffix == ".xz":
-        import lzma
-
-        return cast(io.BufferedReader, lzma.LZMAFile(raw))
-    return cast(io.BufferedReader, raw)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, BinaryIO, NamedTuple, TypeAlias, cast
 
 from vcrf.errors import InputError
 
@@ -15,6 +15,8 @@ Source: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 # Magic bytes decide where no name does (standard input, streams).
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00"}
 _KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+# Bytes to decompress at a time.
+_PIECE = 1 << 24
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 
@@ -97,10 +99,27 @@ def _decompress(data: bytes, name: str) -> bytes:
     suffix = compression_suffix(name) or compression_of(data)
     if not suffix:
         return data
+    from vcrf.machine import total_memory
+
+    # A few kilobytes may stand for any number of zeros. What is read takes several times its size when it is used.
+    most = total_memory() / 4
+    pieces: list[bytes] = []
     try:
-        return _decompressor(suffix)(data)
+        with decompressing(io.BytesIO(data), suffix) as stream:
+            while piece := stream.read(_PIECE):
+                pieces.append(piece)
+                if len(pieces) * _PIECE > most:
+                    raise _too_large(name, most)
     except decompression_errors(suffix) as error:
         raise damaged(name, suffix, error) from error
+    return b"".join(pieces)
+
+
+def _too_large(name: str, most: float) -> InputError:
+    return InputError(
+        f"{name}: expected text that fits into memory, got more than {most / 1e9:.1f} GB when decompressed. Check that "
+        "this is the right file, or take a part of it."
+    )
 
 
 def decompression_errors(suffix: str) -> tuple[type[Exception], ...]:
@@ -127,19 +146,22 @@ def compression_of(data: bytes) -> str:
     return next((suffix for suffix, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
-def _decompressor(suffix: str) -> Callable[[bytes], bytes]:
+def decompressing(raw: BinaryIO, suffix: str) -> io.BufferedReader:
+    """A stream of what is in a compressed one; the stream itself if the suffix is empty."""
     # Imported late: most files need none of the three.
     if suffix == ".gz":
         import gzip
 
-        return gzip.decompress
+        return cast(io.BufferedReader, gzip.GzipFile(fileobj=raw))
     if suffix == ".bz2":
         import bz2
 
-        return bz2.decompress
-    import lzma
+        return cast(io.BufferedReader, bz2.BZ2File(raw))
+    if suffix == ".xz":
+        import lzma
 
-    return lzma.decompress
+        return cast(io.BufferedReader, lzma.LZMAFile(raw))
+    return cast(io.BufferedReader, raw)
 
 
 def decode(data: bytes, name: str, first_line: int = 1) -> str:

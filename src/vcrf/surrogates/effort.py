@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from vcrf.errors import BudgetError, LargeProblemWarning
+from vcrf.machine import total_memory
 from vcrf.problem import Problem
 from vcrf.types import Bools
 
@@ -21,7 +19,6 @@ LONG_SECONDS, LARGE_BYTES = 60.0, 2e9
 _NANOSECONDS = 3.0
 # Tables of all arcs that a pass has besides the two of each block; arrays of a number for each label at each token.
 _TABLES, _ARRAYS = 5, 4
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 class Effort(NamedTuple):
@@ -62,17 +59,6 @@ def estimate(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dens
     messages = 2.0 * n_tokens * n_states if is_dense and order > 1 else 0.0
     least, most = (8.0 * (tables + messages + rows * n_tokens * n_labels) for rows in (1, _ARRAYS))
     return Effort(seconds, least, most)
-
-
-def total_memory() -> float:
-    """Bytes of memory that this process can have; infinite where that is not known."""
-    found = np.inf
-    with suppress(AttributeError, ValueError, OSError):  # not on Windows
-        found = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    for path in _LIMITS:  # of a container; "max" is none
-        with suppress(OSError, ValueError):
-            found = min(found, float(Path(path).read_text(encoding="ascii")))
-    return found
 
 
 def _size(problem: Problem) -> str:
