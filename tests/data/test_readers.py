@@ -329,8 +329,8 @@ def test_too_little_memory_is_not_called_damage(save: Save, kind: str, monkeypat
         raise MemoryError
 
     path = save(f"a.conllu.{kind}", COMPRESS[kind](TWO.encode()))
-    monkeypatch.setattr("vcrf.data.text._decompressor", lambda _: fail)
-    monkeypatch.setattr("vcrf.data.stream._decompressing", fail)
+    monkeypatch.setattr("vcrf.data.text.decompressing", fail)
+    monkeypatch.setattr("vcrf.data.stream.decompressing", fail)
     for read in (read_corpus, lambda path: list(stream_lines(path))):
         with pytest.raises(MemoryError):
             read(path)
@@ -510,5 +510,5 @@ def test_an_archive_larger_than_memory_is_refused(suffix: str, tmp_path: Path, m
     monkeypatch.setattr("vcrf.machine.total_memory", lambda: 2.0e8)
     path = tmp_path / f"bomb.tsv.{suffix}"
     path.write_bytes({"gz": gzip, "bz2": bz2, "xz": lzma}[suffix].compress(bytes(100_000_000)))
-    with pytest.raises(InputError, match=r"bomb.tsv.*: expected text that fits into memory, got more than 0.1 GB"):
+    with pytest.raises(InputError, match=r"bomb.tsv.[a-z0-9]+: expected text that fits into memory, got more than 0.1"):
         read_corpus(path)

@@ -106,12 +106,12 @@ def _decompress(data: bytes, name: str) -> bytes:
     pieces: list[bytes] = []
     try:
         with decompressing(io.BytesIO(data), suffix) as stream:
-            while piece := stream.read(_PIECE):
+            while len(pieces) * _PIECE <= most and (piece := stream.read(_PIECE)):
                 pieces.append(piece)
-                if len(pieces) * _PIECE > most:
-                    raise _too_large(name, most)
     except decompression_errors(suffix) as error:
         raise damaged(name, suffix, error) from error
+    if len(pieces) * _PIECE > most:
+        raise _too_large(name, most)
     return b"".join(pieces)
 
 
