@@ -17,11 +17,11 @@ import numpy as np
 from peers import peak_bytes
 
 from vcrf import VCRF, read_corpus
+from vcrf.arguments.inputs import label_numbers, read_text, sorted_classes
 from vcrf.complexity import FamilyCounts, family_complexities, gaussian_integral, moment_bound, rademacher
 from vcrf.complexity.choices import CHOICES
 from vcrf.data import Corpus
 from vcrf.families import Family, default_families, paper_families
-from vcrf.inputs import label_numbers, read_text, sorted_classes
 from vcrf.metrics import compare
 from vcrf.problem import Problem, build_problem
 

@@ -20,7 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import vcrf
-from vcrf import VCRF, model_file, read_corpus, tensor_file
+from vcrf import VCRF, read_corpus
+from vcrf.model import container
+from vcrf.model import file as model_file
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -51,7 +53,7 @@ def measure(name: str, passes: int, path: Path) -> None:
     )
     print(f"  import numpy, new process {milliseconds(import_numpy)}")
     print(f"  vcrf.load                 {milliseconds(lambda: vcrf.load(path))}")
-    print(f"  of which checksums        {milliseconds(lambda: tensor_file.decode(tensor_file.map_file(path), name))}")
+    print(f"  of which checksums        {milliseconds(lambda: container.decode(container.map_file(path), name))}")
     print(f"  read_facts                {milliseconds(lambda: model_file.read_facts(path))}")
     print(f"  save                      {milliseconds(lambda: tagger.save(path))}", flush=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vcrf import tensor_file
+from vcrf.model import container
 
 _KINDS = {"f8": "F64", "i8": "I64", "u8": "U64", "u4": "U32", "u1": "U8", "f4": "F32"}
 
@@ -23,7 +23,7 @@ class Parts:
     """
 
     def __init__(self, content: bytes) -> None:
-        document, tensors = tensor_file.decode(content, "model")
+        document, tensors = container.decode(content, "model")
         self.document: dict[str, Any] = document
         self.tensors = {name: tensor.copy() for name, tensor in tensors.items()}
         self.header: Callable[[dict[str, Any]], Any] = lambda _: None

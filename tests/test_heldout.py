@@ -11,10 +11,10 @@ import vcrf
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
+from vcrf.estimators.heldout import DevelopmentSet, hold_out
 from vcrf.families import default_families, explicit_families, intern_sentences, paper_families, read_attributes
-from vcrf.heldout import DevelopmentSet, hold_out
 from vcrf.metrics import token_error
-from vcrf.model import build_model
+from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers.result import IterationRecord, SolverResult, Status

@@ -16,6 +16,7 @@ import corpora
 import oracles
 import strategies
 from vcrf.data import SyntheticLanguage
+from vcrf.decoding.potentials import Potentials
 from vcrf.families import (
     Family,
     NamedFeature,
@@ -28,7 +29,8 @@ from vcrf.families import (
     read_attributes,
 )
 from vcrf.lattice import DenseLattice
-from vcrf.model import Model, Potentials, build_model, split_weights
+from vcrf.model import Model
+from vcrf.model.build import build_model, split_weights
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
 from vcrf.solvers.result import SolverResult, Status

@@ -27,14 +27,15 @@ from sklearn.exceptions import ConvergenceWarning
 import corpora
 import vcrf
 from hostile import Parts, damaged, forged, frame
-from vcrf import VCRF, load, losses, model_file, read_corpus, tensor_file
+from vcrf import VCRF, load, losses, read_corpus
 from vcrf.compat import CRF
 from vcrf.decoding.constraints import Constraints, as_constraints
-from vcrf.decoding.explain import explain
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import BIAS, Family, NamedFeature, Template
-from vcrf.model import Model
-from vcrf.model_json import dump_params, load_params
+from vcrf.labelling.explain import explain
+from vcrf.model import Model, container
+from vcrf.model import file as model_file
+from vcrf.model.json import dump_params, load_params
 from vcrf.solvers.result import Status
 from vcrf.strings import StringList
 
@@ -374,7 +375,7 @@ def test_a_model_loads_without_scikit_learn(words, tmp_path):
     """And neither it nor the facts need numba, scipy or the safetensors library."""
     words.save(tmp_path / "m.vcrf")
     code = (
-        "import sys; from vcrf.model_file import load_model, read_facts; "
+        "import sys; from vcrf.model.file import load_model, read_facts; "
         "read_facts(sys.argv[1]); print(load_model(sys.argv[1]).labels); "
         "print([m for m in ('sklearn', 'numba', 'scipy', 'safetensors') if m in sys.modules])"
     )
@@ -455,7 +456,7 @@ def test_what_would_not_load_is_not_saved(tmp_path):
 
 def test_a_header_beyond_the_limit_is_not_written(words, tmp_path, monkeypatch):
     """The library would write it, and nobody could read it."""
-    monkeypatch.setattr(tensor_file, "_MAX_HEADER", 1000)
+    monkeypatch.setattr(container, "_MAX_HEADER", 1000)
     with pytest.raises(InputError, match=r"cannot be saved: .* a header of more than 1,000 bytes"):
         words.save(tmp_path / "m.vcrf")
 
@@ -579,7 +580,7 @@ def test_paths_that_cannot_be_read_are_refused(tmp_path):
 def test_a_newer_version_is_refused(content):
     """With the advice to upgrade."""
     parts = Parts(content)
-    parts.document["version"] = tensor_file.VERSION + 1
+    parts.document["version"] = container.VERSION + 1
     with pytest.raises(InputError, match=r"m: the model file has format version 2, this vcrf reads up to 1. Upgrade"):
         model_file.from_buffer(parts.assemble(), "m")
 

@@ -13,8 +13,8 @@ import pytest
 from vcrf import M3N, VCRF, load, vote
 from vcrf.compat import CRF
 from vcrf.errors import InputError, NotFittedError
+from vcrf.estimators.voting import combine
 from vcrf.families import Family, Template, transition_families
-from vcrf.voting import combine
 
 X = [["a", "b", "a"], ["b", "c"], ["c", "a", "b", "b"], ["d"]]
 Y = [["N", "V", "N"], ["V", "D"], ["D", "N", "V", "V"], ["D"]]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vcrf.data import Corpus, read_corpus
     from vcrf.estimators import VCRF
-    from vcrf.model_file import load
-    from vcrf.surrogate_estimators import M3N, StructSVM, VExponential, VStructBoost
-    from vcrf.voting import vote
+    from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
+    from vcrf.estimators.voting import vote
+    from vcrf.model.file import load
 
     __version__: str
 
@@ -29,15 +29,15 @@ __all__ = [
 
 # Late: `import vcrf` and reading a file wait for neither numba nor scipy nor scikit-learn.
 _HOMES = {
-    "M3N": "vcrf.surrogate_estimators",
-    "StructSVM": "vcrf.surrogate_estimators",
+    "M3N": "vcrf.estimators.surrogates",
+    "StructSVM": "vcrf.estimators.surrogates",
     "VCRF": "vcrf.estimators",
-    "VExponential": "vcrf.surrogate_estimators",
-    "VStructBoost": "vcrf.surrogate_estimators",
+    "VExponential": "vcrf.estimators.surrogates",
+    "VStructBoost": "vcrf.estimators.surrogates",
     "Corpus": "vcrf.data",
-    "load": "vcrf.model_file",
+    "load": "vcrf.model.file",
     "read_corpus": "vcrf.data",
-    "vote": "vcrf.voting",
+    "vote": "vcrf.estimators.voting",
 }
 
 

@@ -35,7 +35,7 @@ def _versions() -> dict[str, str | None]:
 def _machine() -> dict[str, Any]:
     from llvmlite.binding import get_host_cpu_name
 
-    from vcrf.running import n_threads
+    from vcrf.arguments.running import n_threads
 
     return {
         "platform": platform.platform(),

@@ -1,4 +1,4 @@
-"""Array types used in signatures; the shapes are given in the docstrings."""
+"""Types used in signatures; the shapes of arrays are given in the docstrings."""
 
 from __future__ import annotations
 
@@ -13,3 +13,6 @@ UInts32: TypeAlias = NDArray[np.uint32]
 UInts64: TypeAlias = NDArray[np.uint64]
 UInts8: TypeAlias = NDArray[np.uint8]
 Bools: TypeAlias = NDArray[np.bool_]
+
+# What a token is labelled with.
+Label: TypeAlias = str | int

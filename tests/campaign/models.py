@@ -26,9 +26,9 @@ from vcrf.compat import CRF
 from vcrf.data import Corpus
 from vcrf.data.layout import Layout
 from vcrf.decoding.constraints import Constraints
-from vcrf.decoding.explain import explain
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import BIAS, Family, NamedFeature, Template
+from vcrf.labelling.explain import explain
 from vcrf.losses import Loss
 
 WORDS = [["the", "cat", "sleeps"], ["a", "dog", "sees", "the", "cat"], ["dogs", "sleep"]]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import vcrf
-from vcrf import VCRF, tensor_file
+from vcrf import VCRF
 from vcrf.classes import WordClasses
 from vcrf.errors import InputError
 from vcrf.families import Family, Template, class_families, default_families, intern_sentences
-from vcrf.model_file import from_buffer, load_tagger, to_bytes
+from vcrf.model import container
+from vcrf.model.file import from_buffer, load_tagger, to_bytes
 
 TABLE = {"dog": "animal", "cat": "animal", "Rome": "city", "runs": "verb", "sleeps": "verb", "owl": "animal"}
 X = [["a", "dog", "runs"], ["Rome", "sleeps"], ["a", "tall", "cat", "sleeps"], ["dogs", "run"]]
@@ -136,11 +137,11 @@ def test_a_list_of_families_may_read_classes(tagger: VCRF, tmp_path) -> None:
 
 def test_files_that_do_not_fit_are_refused(tagger: VCRF) -> None:
     """No table, half a table, a wrong one; and two tables cannot be saved."""
-    contents = tensor_file.decode(to_bytes(tagger), "m")
+    contents = container.decode(to_bytes(tagger), "m")
 
     def changed(**tensors: object) -> bytes:
         kept = {name: value for name, value in {**contents.tensors, **tensors}.items() if value is not None}
-        return tensor_file.encode(dict(contents.document), kept)
+        return container.encode(dict(contents.document), kept)
 
     parts = ("classes.keys", "classes.numbers", "classes.names.bytes", "classes.names.offsets")
     assert from_buffer(changed(), "m").predict(NEW) == tagger.predict(NEW)

@@ -116,5 +116,5 @@ def test_an_interrupt_inside_an_import_is_one(call: Call, model: Path, monkeypat
         except KeyboardInterrupt as interrupt:
             raise ImportError("initialization failed") from interrupt
 
-    monkeypatch.setattr("vcrf.model_file.load_model", load)
+    monkeypatch.setattr("vcrf.model.file.load_model", load)
     assert "Interrupted: no file was written." in call("show", model, code=130).stderr

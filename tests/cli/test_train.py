@@ -14,7 +14,7 @@ from commands import Call, conllu, start
 from vcrf import load
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.data.layout import Layout
-from vcrf.model_file import load_model
+from vcrf.model.file import load_model
 from vcrf.surrogates.crf import CrfSurrogate
 
 KEYS = {

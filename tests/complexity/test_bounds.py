@@ -34,7 +34,7 @@ from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 from vcrf.families import BIAS, Family, Template, intern_sentences
 from vcrf.losses import HammingLoss
-from vcrf.model_file import load_model
+from vcrf.model.file import load_model
 
 SETTING = {"rho": 0.5, "loss_bound": 2.0, "n_examples": 100, "delta": 0.1}
 DEVIATION = 3 * 2 * math.sqrt(math.log(20) / 200)

@@ -55,7 +55,7 @@ def test_constraints_hold(dense, seed):
 
 def test_a_model_tags_alike_on_both(monkeypatch):
     """Labels, probabilities, k-best, draws and explanations of a model of order 4."""
-    from vcrf.decoding.explain import explain
+    from vcrf.labelling.explain import explain
 
     rng = np.random.default_rng(0)
     X = [[str(w) for w in rng.integers(0, 9, 10)] for _ in range(40)]

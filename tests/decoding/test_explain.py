@@ -12,14 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vcrf import VCRF
+from vcrf.arguments.inputs import read_text
 from vcrf.compat import CRF
-from vcrf.decoding.explain import explain
 from vcrf.errors import InputError
+from vcrf.estimators.prediction import ModelTagger
 from vcrf.families import default_families, paper_families
-from vcrf.inputs import read_text
-from vcrf.model import Model, build_model
+from vcrf.labelling.explain import explain
+from vcrf.model import Model
+from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
-from vcrf.prediction import ModelTagger
 from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status
 

@@ -22,10 +22,10 @@ from vcrf import VCRF, load, read_corpus
 from vcrf.decoding import words
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import InputError
+from vcrf.estimators.prediction import ModelTagger
 from vcrf.families import BIAS, END, START, Template, default_families, intern_sentences, paper_families
 from vcrf.families.family import Family, Source
 from vcrf.model import Model
-from vcrf.prediction import ModelTagger
 
 LABELS = ["A", "B", "C"]
 TRAIN = [["the", "cat", "sat"], ["a", "cat"], ["The", "dogs", "ran", "home", "-5"], ["ran"], ["a", "dog"]]

@@ -91,9 +91,9 @@ def _read(
 ) -> tuple[Model, Loss, Text, UInts32]:  # fmt: skip
     from vcrf.cli.checks import read_loss
     from vcrf.data.readers import read_with_layout
-    from vcrf.decoding.labelling import check_labels_text
     from vcrf.families.text import intern_sentences
-    from vcrf.model_file import load_model, read_facts
+    from vcrf.labelling.labelling import check_labels_text
+    from vcrf.model.file import load_model, read_facts
 
     trained = load_model(model)
     check_labels_text(trained, str(model))

@@ -99,7 +99,7 @@ def _print_errors(taggers: dict[str, VCRF], seconds: dict[str, float], test: Cor
 
 def _tag_and_explain(tagger: VCRF, tokens: list[str]) -> None:
     from vcrf.cli.explain import print_explained
-    from vcrf.decoding.explain import explain
+    from vcrf.labelling.explain import explain
 
     explained = explain(tagger, tokens)
     rows = [(str(found.token), str(found.label), f"{found.probability:.1%}") for found in explained]
@@ -110,10 +110,10 @@ def _tag_and_explain(tagger: VCRF, tokens: list[str]) -> None:
 
 
 def _print_bound(tagger: VCRF, training: Corpus) -> None:
+    from vcrf.arguments.inputs import label_numbers, read_text
     from vcrf.cli.bound import meaning, print_bounds
     from vcrf.cli.compiling import compile_notice
     from vcrf.complexity import risk_report
-    from vcrf.inputs import label_numbers, read_text
     from vcrf.losses import HammingLoss
 
     y = label_numbers([list(labels) for labels in training.labels], tagger.classes_)

@@ -14,9 +14,9 @@ from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
     from vcrf.data import Corpus
+    from vcrf.estimators.prediction import ModelTagger
     from vcrf.metrics import Comparison, ErrorRate, Evaluation
-    from vcrf.model import Label
-    from vcrf.prediction import ModelTagger
+    from vcrf.types import Label
 
 
 class _Run(NamedTuple):
@@ -77,9 +77,9 @@ def _run(
 ) -> _Run:
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.readers import read_with_layout
-    from vcrf.decoding.labelling import check_labels_text
+    from vcrf.labelling.labelling import check_labels_text
     from vcrf.metrics import evaluate as measure
-    from vcrf.model_file import load_tagger
+    from vcrf.model.file import load_tagger
 
     tagger = load_tagger(model)
     trained = tagger.model_
@@ -102,8 +102,8 @@ def _run(
 
 
 def _predict(tagger: ModelTagger, corpus: Corpus, data: Path) -> list[list[Label]]:
-    from vcrf.decoding.labelling import located
     from vcrf.errors import InputError
+    from vcrf.labelling.labelling import located
 
     with about(data):
         try:

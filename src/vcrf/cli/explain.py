@@ -11,7 +11,7 @@ from vcrf.cli.options import AsJson, ModelFile
 from vcrf.cli.output import print_json, print_rich, print_table
 
 if TYPE_CHECKING:
-    from vcrf.decoding.explain import TokenExplanation
+    from vcrf.labelling.explain import TokenExplanation
 
 
 def explain(
@@ -30,10 +30,10 @@ def explain(
     """
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.raw import split_tokens
-    from vcrf.decoding.explain import explain as explain_tokens
-    from vcrf.decoding.labelling import check_reads_words
     from vcrf.errors import InputError
-    from vcrf.model_file import load_tagger
+    from vcrf.labelling.explain import explain as explain_tokens
+    from vcrf.labelling.labelling import check_reads_words
+    from vcrf.model.file import load_tagger
 
     tokens = split_tokens(_as_utf8(text))
     if not tokens:

@@ -165,14 +165,14 @@ def _tables(text: str) -> tuple[str, ...]:
 
 
 def _checked_tol(tol: float) -> float:
-    from vcrf.running import check_tol
+    from vcrf.arguments.running import check_tol
 
     return check_tol(tol)
 
 
 def _runner(jobs: int | None, dask: str | None) -> Runner:
+    from vcrf.arguments.running import n_threads
     from vcrf.errors import InputError
-    from vcrf.running import n_threads
 
     if dask is None:
         from vcrf.experiments.scheduling import Processes, run_here

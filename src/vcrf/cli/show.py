@@ -30,7 +30,7 @@ def show(
     A family's strength is the penalty on each unit of weight; its complexity r_k is part of that (with --complexities
     feature, both are means over the family's attributes). A feature belongs to the label that its tag pattern ends in.
     """
-    from vcrf.model_file import load_model, read_facts
+    from vcrf.model.file import load_model, read_facts
 
     loaded = load_model(model)
     document = read_facts(model)

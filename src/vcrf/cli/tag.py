@@ -81,10 +81,10 @@ def tag(
     from vcrf.cli.checks import check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import check_written_column, open_raw
-    from vcrf.decoding.labelling import Wanted, check_labels_text, label_file
     from vcrf.errors import InputError
     from vcrf.files import replacing
-    from vcrf.model_file import load_tagger
+    from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
+    from vcrf.model.file import load_tagger
 
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from vcrf.arguments.inputs import check_characters, check_together, label_numbers, training_sentences
+from vcrf.arguments.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
 from vcrf.errors import InputError
 from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
-from vcrf.inputs import check_characters, check_together, label_numbers, training_sentences
-from vcrf.model import Label, build_model
+from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
-from vcrf.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
 from vcrf.solvers.result import Callback, SolverResult, Status
+from vcrf.types import Label
 
 # CRFsuite's own defaults where a parameter is None.
 _DEFAULT_C1, _DEFAULT_C2 = 0.0, 1.0

@@ -17,11 +17,11 @@ from vcrf.complexity.norms import WeightNorms, weight_norms
 from vcrf.complexity.sampling import Estimate, rademacher
 from vcrf.complexity.voted import theorem3_any_norm
 from vcrf.errors import InputError
-from vcrf.facts import data_checksum
 from vcrf.families.family import Family
 from vcrf.families.text import Text
 from vcrf.losses import Loss
 from vcrf.model import Model
+from vcrf.model.facts import data_checksum
 from vcrf.problem import Problem, build_problem
 from vcrf.types import UInts32
 

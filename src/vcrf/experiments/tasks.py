@@ -25,8 +25,9 @@ from vcrf.experiments.methods import Method
 from vcrf.experiments.protocol import Grid, noisy_labels, parts_of_run
 
 if TYPE_CHECKING:
-    from vcrf.estimators import VCRF, TrainingData
-    from vcrf.heldout import DevelopmentSet
+    from vcrf.estimators import VCRF
+    from vcrf.estimators.heldout import DevelopmentSet
+    from vcrf.estimators.parameters import TrainingData
     from vcrf.penalties.separable import BoundPenalty
     from vcrf.solvers.result import SolverResult
 
@@ -254,7 +255,7 @@ def _prepare(task: Task, blob: bytes) -> _Prepared:
 def _point(
     tagger: VCRF, data: TrainingData, result: SolverResult, validation: DevelopmentSet, test: DevelopmentSet
 ) -> Point:
-    from vcrf.model import split_features
+    from vcrf.model.build import split_features
 
     problem = data.problem
     penalty = tagger._penalty(data).bind(problem)

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vcrf.arguments.inputs import as_sentences, check_lengths
 from vcrf.errors import InputError
-from vcrf.inputs import as_sentences, check_lengths
 from vcrf.metrics.pairs import check_pairs, wrong_and_all
-from vcrf.model import Label
-from vcrf.types import Ints
+from vcrf.types import Ints, Label
 
 
 @dataclass(frozen=True)

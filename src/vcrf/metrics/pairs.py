@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from vcrf.arguments.inputs import listed_labels
 from vcrf.errors import InputError
-from vcrf.inputs import listed_labels
 from vcrf.types import Ints
 
 

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from vcrf.arguments.inputs import check_together, training_sentences
+from vcrf.arguments.running import terminal
 from vcrf.errors import InputError
-from vcrf.inputs import check_together, training_sentences
-from vcrf.running import terminal
 from vcrf.solvers.result import IterationRecord, SolverResult, Status
 from vcrf.tuning.result import TuneResult, TuneRow
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.estimators import VCRF, TrainingData
-    from vcrf.heldout import DevelopmentSet
+    from vcrf.estimators import VCRF
+    from vcrf.estimators.heldout import DevelopmentSet
+    from vcrf.estimators.parameters import TrainingData
 
 # Strengths of the default grid, in occurrences: divided by the number of sentences m (and by the mean complexity).
 _SMOOTH = (0.9, 0.3, 0.09, 0.03)

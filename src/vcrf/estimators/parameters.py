@@ -15,15 +15,14 @@ from vcrf.classes import WordClasses
 from vcrf.complexity.features import FeatureComplexities
 from vcrf.decoding.constraints import Constraints
 from vcrf.errors import InputError
+from vcrf.estimators.prediction import Tagger
 from vcrf.families import Family, Text, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
 from vcrf.losses import Loss, get_loss
-from vcrf.model import Label
 from vcrf.penalties import FamilyPenalty
-from vcrf.prediction import Tagger
 from vcrf.problem import Problem
 from vcrf.solvers.result import Callback
-from vcrf.types import Floats
+from vcrf.types import Floats, Label
 
 # Presets have a family for each word and each length: beyond this only their number grows.
 _MAX_LIMIT = 100
@@ -50,7 +49,7 @@ class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-l
         OSError
             When writing fails; an old file is then as it was.
         """
-        from vcrf.model_file import save
+        from vcrf.model.file import save
 
         save(self, path)
 

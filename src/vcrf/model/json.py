@@ -18,12 +18,12 @@ import numpy as np
 from vcrf.classes import WordClasses
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
-from vcrf.facts import TrainingFacts
 from vcrf.families.explicit import NamedFeature
 from vcrf.families.family import Family, Source
 from vcrf.families.templates import Template
 from vcrf.families.text import check_reading, reads_class
 from vcrf.model import FamilyFacts
+from vcrf.model.facts import TrainingFacts
 from vcrf.solvers.result import IterationRecord, Status
 
 T = TypeVar("T")

@@ -14,19 +14,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vcrf.arguments.inputs import (
+    as_sentences,
+    check_labels,
+    check_lengths,
+    checked_weights,
+    generator_of,
+    listed_labels,
+)
+from vcrf.arguments.open_labels import named
 from vcrf.decoding.constraints import AllowedMoves
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.restrict import restrict
 from vcrf.errors import InputError
 from vcrf.families import Text
-from vcrf.inputs import as_sentences, check_labels, check_lengths, checked_weights, generator_of, listed_labels
-from vcrf.model import Label, Lookup, keys_of_columns, plain_patterns, split_features
-from vcrf.open_labels import named
+from vcrf.model.build import keys_of_columns, split_features
+from vcrf.model.model import Lookup, plain_patterns
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
-from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, Label, UInts32
 
 
 class Parts(NamedTuple):

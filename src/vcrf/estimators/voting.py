@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vcrf.errors import InputError
-from vcrf.model import FamilyFacts, Label, Model
-from vcrf.types import Floats, Ints, UInts32, UInts64
+from vcrf.model import FamilyFacts, Model
+from vcrf.types import Floats, Ints, Label, UInts32, UInts64
 
 if TYPE_CHECKING:
     from vcrf.estimators import SequenceEstimator

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcrf.decoding.constraints import as_constraints
-from vcrf.decoding.potentials import Potentials
-from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
-from vcrf.decoding.restrict import allowed_masks, restrict
-from vcrf.errors import InputError, NotFittedError
-from vcrf.families import Family, NamedFeature
-from vcrf.inputs import (
+from vcrf.arguments.inputs import (
     as_sentences,
     blocks_of,
     check_lengths,
@@ -26,8 +20,15 @@ from vcrf.inputs import (
     listed_labels,
     read_text,
 )
+from vcrf.decoding.constraints import as_constraints
+from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
+from vcrf.decoding.restrict import allowed_masks, restrict
+from vcrf.errors import InputError, NotFittedError
+from vcrf.families import Family, NamedFeature
 from vcrf.lattice import DenseLattice, PatternLattice
-from vcrf.model import Label, Model
+from vcrf.model import Model
+from vcrf.types import Label
 
 if TYPE_CHECKING:
     from vcrf.losses import Loss

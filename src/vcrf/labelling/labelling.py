@@ -10,7 +10,8 @@ from vcrf.data.raw import OutputFormat, RawFile, RawSentence
 from vcrf.data.writers import Tagging, choose_writer
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import NamedFeature
-from vcrf.model import Label, Model
+from vcrf.model import Model
+from vcrf.types import Label
 
 if TYPE_CHECKING:
     from vcrf.losses import Loss

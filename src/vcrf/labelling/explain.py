@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vcrf.arguments.inputs import read_text
+from vcrf.estimators.prediction import Tagger
 from vcrf.families.text import Text
-from vcrf.inputs import read_text
 from vcrf.lattice import DenseLattice, PatternLattice
-from vcrf.model import Label, Model
-from vcrf.prediction import Tagger
-from vcrf.types import Bools, Floats, Ints
+from vcrf.model import Model
+from vcrf.types import Bools, Floats, Ints, Label
 
 
 class Contribution(NamedTuple):

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from vcrf.arguments.open_labels import check_open, is_open, named
 from vcrf.errors import InputError
 from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
 from vcrf.families.explicit import AttributeText
-from vcrf.model import Label
-from vcrf.open_labels import check_open, is_open, named
 from vcrf.strings import has_surrogate
-from vcrf.types import Floats, UInts32
+from vcrf.types import Floats, Label, UInts32
 
 # Tagging works on blocks of this many tokens: scores stay in the cache, memory does not grow with the text.
 TOKENS_PER_BLOCK = 1 << 15

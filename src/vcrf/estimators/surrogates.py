@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from vcrf.errors import InputError
-from vcrf.estimators import VCRF, TrainingData
-from vcrf.model import Label
+from vcrf.estimators.parameters import TrainingData
+from vcrf.estimators.vcrf import VCRF
 from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult, Watch
+from vcrf.types import Label
 
 __all__ = ["M3N", "StructSVM", "VExponential", "VStructBoost"]
 

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from vcrf.classes import as_classes
-from vcrf.complexity.choices import check_complexities, family_complexities
-from vcrf.complexity.features import feature_complexities
-from vcrf.decoding.constraints import as_constraints, check_constraints
-from vcrf.errors import NotFittedError
-from vcrf.families import class_families
-from vcrf.families.explicit import AttributeText
-from vcrf.heldout import DevelopmentSet, DevelopmentWatch, hold_out
-from vcrf.inputs import (
+from vcrf.arguments.inputs import (
     as_sentences,
     check_characters,
     check_lengths,
@@ -30,11 +22,8 @@ from vcrf.inputs import (
     sorted_classes,
     training_sentences,
 )
-from vcrf.model import FamilyFacts, build_model
-from vcrf.open_labels import allowed_labels
-from vcrf.parameters import Parameters, SequenceEstimator, TrainingData
-from vcrf.problem import build_problem
-from vcrf.running import (
+from vcrf.arguments.open_labels import allowed_labels
+from vcrf.arguments.running import (
     check_passes,
     check_patience,
     check_tol,
@@ -42,11 +31,21 @@ from vcrf.running import (
     n_threads,
     warn_unless_converged,
 )
+from vcrf.classes import as_classes
+from vcrf.complexity.choices import check_complexities, family_complexities
+from vcrf.complexity.features import feature_complexities
+from vcrf.decoding.constraints import as_constraints, check_constraints
+from vcrf.errors import NotFittedError
+from vcrf.estimators.heldout import DevelopmentSet, DevelopmentWatch, hold_out
+from vcrf.estimators.parameters import Parameters, TrainingData
+from vcrf.families import class_families
+from vcrf.families.explicit import AttributeText
+from vcrf.model import FamilyFacts
+from vcrf.model.build import build_model
+from vcrf.problem import build_problem
 from vcrf.solvers.result import IterationRecord, SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
-
-__all__ = ["VCRF", "SequenceEstimator", "TrainingData"]
 
 # With nothing given, the gap aimed at as a share of `tol`, if that is at least the second.
 _AIM, _LOOSE = 0.3, 1e-4

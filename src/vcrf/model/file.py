@@ -1,6 +1,6 @@
 """The model file: one `.vcrf` file with the model, the facts of its training and the estimator's parameters.
 
-`tensor_file` has the container. The tables below say what of a `Model` goes where: arrays and strings into
+`container` has the format. The tables below say what of a `Model` goes where: arrays and strings into
 tensors, the rest as JSON into the document. Nothing is unpickled, no class is imported that is not listed here.
 """
 
@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcrf import tensor_file
+from vcrf.arguments.inputs import generator_of
 from vcrf.classes import WordClasses
 from vcrf.decoding.constraints import as_constraints
 from vcrf.errors import InputError
-from vcrf.facts import stored_result
 from vcrf.families.templates import Template
-from vcrf.inputs import generator_of
-from vcrf.model import Label, Model
-from vcrf.model_checks import check_model
-from vcrf.model_json import (
+from vcrf.model import Model, container
+from vcrf.model.checks import check_model
+from vcrf.model.facts import stored_result
+from vcrf.model.json import (
     dump_family_facts,
     dump_params,
     dump_scalar,
@@ -40,16 +39,17 @@ from vcrf.model_json import (
     with_classes,
 )
 from vcrf.strings import StringList
+from vcrf.types import Label
 
 if TYPE_CHECKING:
     from vcrf.estimators import SequenceEstimator
-    from vcrf.prediction import ModelTagger
+    from vcrf.estimators.prediction import ModelTagger
 
 # Estimators that can be in a file, by the name they have there.
 ESTIMATORS = {
     "VCRF": "vcrf.estimators",
     "CRF": "vcrf.compat",
-    **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.surrogate_estimators"),
+    **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.estimators.surrogates"),
 }
 
 # Arrays of a Model: dtype and number of dimensions.
@@ -84,7 +84,7 @@ _FITTED = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 def save(estimator: SequenceEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; see `SequenceEstimator.save`."""
-    tensor_file.write(Path(path), to_bytes(estimator))
+    container.write(Path(path), to_bytes(estimator))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -106,23 +106,23 @@ def load(path: str | os.PathLike[str]) -> Any:
     InputError
         When the file is not a model file, damaged, of a newer version, or inconsistent.
     """
-    return from_buffer(tensor_file.map_file(Path(path)), os.fspath(path))
+    return from_buffer(container.map_file(Path(path)), os.fspath(path))
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
     """Read only the model: what tags, without an estimator and without scikit-learn."""
     name = os.fspath(path)
-    contents = tensor_file.decode(tensor_file.map_file(Path(path)), name)
+    contents = container.decode(container.map_file(Path(path)), name)
     with _saying(f"{name}: the model file is not valid", _AGAIN):
         return _model_of(contents)
 
 
 def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
     """Read what tags as the estimator does, without scikit-learn: the model and the constraints."""
-    from vcrf.prediction import ModelTagger
+    from vcrf.estimators.prediction import ModelTagger
 
     name = os.fspath(path)
-    contents = tensor_file.decode(tensor_file.map_file(Path(path)), name)
+    contents = container.decode(container.map_file(Path(path)), name)
     with _saying(f"{name}: the model file is not valid", _AGAIN):
         model = _model_of(contents)
         given = {"constraints": contents.document["parameters"].get("constraints")}
@@ -136,7 +136,7 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     The tensors are neither read nor checked. Numbers that are not finite are the str "inf", "-inf" or "nan".
     """
-    return tensor_file.read_document(tensor_file.map_file(Path(path)), os.fspath(path))
+    return container.read_document(container.map_file(Path(path)), os.fspath(path))
 
 
 def to_bytes(estimator: SequenceEstimator) -> bytes:
@@ -153,16 +153,16 @@ def to_bytes(estimator: SequenceEstimator) -> bytes:
         "parameters": dump_params(estimator.get_params(deep=False)),
         "fitted": _scalars(vars(estimator)),
     }
-    content = tensor_file.encode(*_contents_of(model, document))
+    content = container.encode(*_contents_of(model, document))
     # What does not load must not take the place of a file that does.
     with _saying(f"This {kind} cannot be saved, it would not load", "Correct its parameters or its model."):
-        _restore(tensor_file.decode(content, kind))
+        _restore(container.decode(content, kind))
     return content
 
 
-def from_buffer(buffer: tensor_file.Buffer, name: str) -> Any:
+def from_buffer(buffer: container.Buffer, name: str) -> Any:
     """Return the estimator of a file's bytes; `name` is for the messages."""
-    contents = tensor_file.decode(buffer, name)
+    contents = container.decode(buffer, name)
     with _saying(f"{name}: the model file is not valid", _AGAIN):
         return _restore(contents)
 
@@ -182,7 +182,7 @@ def _saying(what: str, advice: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------ the model
 
 
-def _contents_of(model: Model, document: Mapping[str, Any]) -> tensor_file.Contents:
+def _contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents:
     tensors: dict[str, Any] = {name: np.asarray(getattr(model, name), dtype) for name, (dtype, _) in ARRAYS.items()}
     for name, strings in (("names", model.names), ("labels", _label_texts(model.labels))):
         encoded = StringList.encode(strings)
@@ -190,10 +190,10 @@ def _contents_of(model: Model, document: Mapping[str, Any]) -> tensor_file.Conte
     tensors |= _class_tensors(model)
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
-    return tensor_file.Contents({**document, **fields, "int_labels": int_labels}, tensors)
+    return container.Contents({**document, **fields, "int_labels": int_labels}, tensors)
 
 
-def _model_of(contents: tensor_file.Contents) -> Model:
+def _model_of(contents: container.Contents) -> Model:
     document, tensors = contents
     _check_estimator(document)
     found: dict[str, Any] = {}
@@ -315,7 +315,7 @@ def _int_of(text: str) -> int:
 # ------------------------------------------------------------------------------------ the estimator
 
 
-def _restore(contents: tensor_file.Contents) -> Any:
+def _restore(contents: container.Contents) -> Any:
     document = contents.document
     model = _model_of(contents)
     cls = _estimator_class(document["estimator"])

@@ -1,0 +1,1 @@
+"""What is done with a fitted tagger: labelling whole files, and saying why."""
