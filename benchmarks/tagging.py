@@ -28,9 +28,9 @@ import peers
 import pycrfsuite
 
 from vcrf import VCRF
-from vcrf.estimators.prediction import ModelTagger
 from vcrf.families import BIAS, Family, Template, default_families, transition_families
-from vcrf.model.file import load_tagger
+from vcrf.labelling.loading import load_tagger
+from vcrf.labelling.tagger import ModelTagger
 
 C1 = 0.5
 Sentences = list[list[str]]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vcrf.data import Corpus, read_corpus
     from vcrf.estimators import VCRF
+    from vcrf.estimators.file import load
     from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
     from vcrf.estimators.voting import vote
-    from vcrf.model.file import load
 
     __version__: str
 
@@ -35,7 +35,7 @@ _HOMES = {
     "VExponential": "vcrf.estimators.surrogates",
     "VStructBoost": "vcrf.estimators.surrogates",
     "Corpus": "vcrf.data",
-    "load": "vcrf.model.file",
+    "load": "vcrf.estimators.file",
     "read_corpus": "vcrf.data",
     "vote": "vcrf.estimators.voting",
 }

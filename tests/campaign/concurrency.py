@@ -25,7 +25,8 @@ import vcrf
 from commands import conllu, environment
 from vcrf import VCRF
 from vcrf.data import Corpus, SyntheticLanguage
-from vcrf.model.file import load, load_tagger
+from vcrf.estimators.file import load
+from vcrf.labelling.loading import load_tagger
 
 _LIMIT = 240.0
 _STRENGTHS = (0.3, 0.1, 0.03)
@@ -287,7 +288,7 @@ _LOCALES = [
 
 _WRITER = """
 import sys, time
-from vcrf.model.file import load
+from vcrf.estimators.file import load
 tagger = load(sys.argv[1])
 until = time.monotonic() + 1.0
 while time.monotonic() < until:
@@ -295,7 +296,7 @@ while time.monotonic() < until:
 """
 _READER = """
 import sys, time
-from vcrf.model.file import load
+from vcrf.estimators.file import load
 until = time.monotonic() + 1.0
 while time.monotonic() < until:
     assert len(load(sys.argv[1]).predict([["a", "b"]])[0]) == 2

@@ -19,8 +19,8 @@ from tests.campaign.part import Part
 
 from commands import conllu, start
 from vcrf.data import SyntheticLanguage
+from vcrf.estimators.file import load
 from vcrf.files import replacing
-from vcrf.model.file import load
 
 _SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 _PATIENCE = 60.0

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from commands import conllu
 from hostile import damaged, forged
-from vcrf import M3N, VCRF, StructSVM, losses, model_file
+from vcrf import M3N, VCRF, StructSVM, losses
 from vcrf.classes import WordClasses
 from vcrf.cli.app import app
 from vcrf.compat import CRF
@@ -27,6 +27,7 @@ from vcrf.data import Corpus
 from vcrf.data.layout import Layout
 from vcrf.decoding.constraints import Constraints
 from vcrf.errors import BudgetError, InputError
+from vcrf.estimators import file as estimator_file
 from vcrf.families import BIAS, Family, NamedFeature, Template
 from vcrf.labelling.explain import explain
 from vcrf.losses import Loss
@@ -61,12 +62,12 @@ class State(NamedTuple):
 
 def prepare(scratch: Path) -> State:
     """Train the models, and use each of them once, so that no case waits for the compiler."""
-    contents = [model_file.to_bytes(tagger) for tagger in taggers()]
+    contents = [estimator_file.to_bytes(tagger) for tagger in taggers()]
     state = State(contents, scratch / "model.vcrf", scratch / "data.conllu", scratch / "text.txt")
     state.data.write_text(conllu(Corpus(WORDS, TAGS, [""] * len(WORDS))), encoding="utf-8")
     state.text.write_text("the cat sleeps\ndogs unseen\n", encoding="utf-8")
     for content in contents:
-        loaded = model_file.from_buffer(content, "model")
+        loaded = estimator_file.from_buffer(content, "model")
         for operation in OPERATIONS:
             operation(loaded, asked_of(loaded))
     _call_commands(state, contents[0], np.random.default_rng(0), len(COMMANDS))
@@ -134,7 +135,7 @@ def attack(state: State, rng: np.random.Generator) -> str:
 
 def _attack_library(content: bytes, rng: np.random.Generator) -> str:
     try:
-        loaded = model_file.from_buffer(content, "model")
+        loaded = estimator_file.from_buffer(content, "model")
     except InputError as error:
         _check_message(str(error))
         return "refused"
@@ -227,9 +228,9 @@ def _features(loaded: Any, _: list[Any]) -> None:
 
 
 def _saved_again(loaded: Any, asked: list[Any]) -> None:
-    once = model_file.to_bytes(loaded)
-    again = model_file.from_buffer(once, "again")
-    assert model_file.to_bytes(again) == once
+    once = estimator_file.to_bytes(loaded)
+    again = estimator_file.from_buffer(once, "again")
+    assert estimator_file.to_bytes(again) == once
     assert again.predict(asked) == loaded.predict(asked)
 
 

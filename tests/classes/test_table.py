@@ -12,9 +12,10 @@ import vcrf
 from vcrf import VCRF
 from vcrf.classes import WordClasses
 from vcrf.errors import InputError
+from vcrf.estimators.file import from_buffer, to_bytes
 from vcrf.families import Family, Template, class_families, default_families, intern_sentences
+from vcrf.labelling.loading import load_tagger
 from vcrf.model import container
-from vcrf.model.file import from_buffer, load_tagger, to_bytes
 
 TABLE = {"dog": "animal", "cat": "animal", "Rome": "city", "runs": "verb", "sleeps": "verb", "owl": "animal"}
 X = [["a", "dog", "runs"], ["Rome", "sleeps"], ["a", "tall", "cat", "sleeps"], ["dogs", "run"]]

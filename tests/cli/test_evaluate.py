@@ -9,8 +9,8 @@ import pytest
 
 from commands import Call
 from vcrf.data import Corpus
+from vcrf.labelling.loading import load_tagger
 from vcrf.metrics import evaluate
-from vcrf.model.file import load_tagger
 
 KEYS = {
     "model", "token_error", "token_error_interval", "sentence_error", "sentence_error_interval", "unknown_word_error",

@@ -11,7 +11,8 @@ import pytest
 from commands import Call
 from hostile import Parts
 from vcrf.cli import demo
-from vcrf.model.file import load_model, load_tagger
+from vcrf.labelling.loading import load_tagger
+from vcrf.model.file import load_model
 
 
 def test_show_tells_families_facts_and_features(model: Path, call: Call) -> None:

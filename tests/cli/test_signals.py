@@ -15,7 +15,8 @@ import pytest
 from commands import conllu, environment, plain_signals, start
 from vcrf.cli.interrupts import exit_code, stoppable
 from vcrf.data import Corpus, SyntheticLanguage
-from vcrf.model.file import load, load_model
+from vcrf.estimators.file import load
+from vcrf.model.file import load_model
 
 if os.name == "nt":
     pytest.skip("signals", allow_module_level=True)

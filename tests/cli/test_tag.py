@@ -14,7 +14,7 @@ import pytest
 
 from commands import Call, conllu, environment, start
 from vcrf.data import Corpus
-from vcrf.model.file import load_tagger
+from vcrf.labelling.loading import load_tagger
 
 
 def fields(text: str, column: int) -> list[str]:

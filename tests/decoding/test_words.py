@@ -22,9 +22,9 @@ from vcrf import VCRF, load, read_corpus
 from vcrf.decoding import words
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import InputError
-from vcrf.estimators.prediction import ModelTagger
 from vcrf.families import BIAS, END, START, Template, default_families, intern_sentences, paper_families
 from vcrf.families.family import Family, Source
+from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model
 
 LABELS = ["A", "B", "C"]

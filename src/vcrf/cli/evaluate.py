@@ -14,7 +14,7 @@ from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
     from vcrf.data import Corpus
-    from vcrf.estimators.prediction import ModelTagger
+    from vcrf.labelling.tagger import ModelTagger
     from vcrf.metrics import Comparison, ErrorRate, Evaluation
     from vcrf.types import Label
 
@@ -78,8 +78,8 @@ def _run(
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.readers import read_with_layout
     from vcrf.labelling.labelling import check_labels_text
+    from vcrf.labelling.loading import load_tagger
     from vcrf.metrics import evaluate as measure
-    from vcrf.model.file import load_tagger
 
     tagger = load_tagger(model)
     trained = tagger.model_

@@ -33,7 +33,7 @@ def explain(
     from vcrf.errors import InputError
     from vcrf.labelling.explain import explain as explain_tokens
     from vcrf.labelling.labelling import check_reads_words
-    from vcrf.model.file import load_tagger
+    from vcrf.labelling.loading import load_tagger
 
     tokens = split_tokens(_as_utf8(text))
     if not tokens:

@@ -84,7 +84,7 @@ def tag(
     from vcrf.errors import InputError
     from vcrf.files import replacing
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
-    from vcrf.model.file import load_tagger
+    from vcrf.labelling.loading import load_tagger
 
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:

@@ -15,9 +15,9 @@ from vcrf.classes import WordClasses
 from vcrf.complexity.features import FeatureComplexities
 from vcrf.decoding.constraints import Constraints
 from vcrf.errors import InputError
-from vcrf.estimators.prediction import Tagger
 from vcrf.families import Family, Text, default_families, explicit_families, paper_families
 from vcrf.families.explicit import AttributeText
+from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
@@ -49,7 +49,7 @@ class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-l
         OSError
             When writing fails; an old file is then as it was.
         """
-        from vcrf.model.file import save
+        from vcrf.estimators.file import save
 
         save(self, path)
 

@@ -1,1 +1,1 @@
-"""What is done with a fitted tagger: labelling whole files, and saying why."""
+"""Labelling with a model: sentences, whole files, and why a label was chosen."""

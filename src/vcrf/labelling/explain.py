@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vcrf.arguments.inputs import read_text
-from vcrf.estimators.prediction import Tagger
 from vcrf.families.text import Text
+from vcrf.labelling.tagger import Tagger
 from vcrf.lattice import DenseLattice, PatternLattice
 from vcrf.model import Model
 from vcrf.types import Bools, Floats, Ints, Label

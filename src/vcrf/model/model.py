@@ -84,7 +84,7 @@ class Model:
     facts : the run that trained it, None if nothing did
     vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
 
-    A field that is added here is saved once `model_file` lists it.
+    A field that is added here is saved once `file` lists it.
     """
 
     labels: list[Label]

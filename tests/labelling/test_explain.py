@@ -15,9 +15,9 @@ from vcrf import VCRF
 from vcrf.arguments.inputs import read_text
 from vcrf.compat import CRF
 from vcrf.errors import InputError
-from vcrf.estimators.prediction import ModelTagger
 from vcrf.families import default_families, paper_families
 from vcrf.labelling.explain import explain
+from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model
 from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty

@@ -31,8 +31,10 @@ from vcrf import VCRF, load, losses, read_corpus
 from vcrf.compat import CRF
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
+from vcrf.estimators import file as estimator_file
 from vcrf.families import BIAS, Family, NamedFeature, Template
 from vcrf.labelling.explain import explain
+from vcrf.labelling.loading import load_tagger
 from vcrf.model import Model, container
 from vcrf.model import file as model_file
 from vcrf.model.json import dump_params, load_params
@@ -66,7 +68,7 @@ def dicts():
 @pytest.fixture(scope="module")
 def content(words):
     """The file of `words`."""
-    return model_file.to_bytes(words)
+    return estimator_file.to_bytes(words)
 
 
 def assert_same(loaded, saved, data):
@@ -264,10 +266,10 @@ def test_a_field_with_a_default_may_be_missing(content):
     """Files older than a field stay readable; other fields are asked for."""
     parts = Parts(content)
     del parts.document["facts"]
-    assert model_file.from_buffer(parts.assemble(), "m").model_.facts is None
+    assert estimator_file.from_buffer(parts.assemble(), "m").model_.facts is None
     del parts.document["sources"]
     with pytest.raises(InputError, match="'sources' is missing"):
-        model_file.from_buffer(parts.assemble(), "m")
+        estimator_file.from_buffer(parts.assemble(), "m")
 
 
 # ------------------------------------------------------------------------------------ the file
@@ -582,7 +584,7 @@ def test_a_newer_version_is_refused(content):
     parts = Parts(content)
     parts.document["version"] = container.VERSION + 1
     with pytest.raises(InputError, match=r"m: the model file has format version 2, this vcrf reads up to 1. Upgrade"):
-        model_file.from_buffer(parts.assemble(), "m")
+        estimator_file.from_buffer(parts.assemble(), "m")
 
 
 def tensors(name, index, value):
@@ -877,10 +879,10 @@ def test_what_does_not_fit_is_refused(case, content):
     edit(parts)
     forged_content = parts.assemble()
     if message is None:  # what the format allows
-        model_file.from_buffer(forged_content, "file.vcrf")
+        estimator_file.from_buffer(forged_content, "file.vcrf")
         return
     with pytest.raises(InputError, match=message) as caught:
-        model_file.from_buffer(forged_content, "file.vcrf")
+        estimator_file.from_buffer(forged_content, "file.vcrf")
     assert str(caught.value).startswith("file.vcrf: ")
     assert str(caught.value).endswith(("again.", "with `save`.", "`save` wrote."))
 
@@ -897,23 +899,23 @@ def test_all_readers_refuse_the_same(content, tmp_path):
         parts = Parts(content)
         edit(parts)
         path.write_bytes(parts.assemble())
-        for reader in (vcrf.load, model_file.load_model, model_file.load_tagger):
+        for reader in (vcrf.load, model_file.load_model, load_tagger):
             with pytest.raises(InputError, match=message):
                 reader(path)
     parts = Parts(content)
     parts.document["parameters"]["constraints"] = "BIO"
     path.write_bytes(parts.assemble())
     with pytest.raises(InputError, match="Labels of spans are"):
-        model_file.load_tagger(path)
+        load_tagger(path)
 
 
 @pytest.mark.parametrize("base", ["words", "dicts"])
 def test_the_largest_weights_work(base, request, seed):
     """Scores of 1e100 and more neither overflow nor warn, and probabilities sum to one."""
-    parts, rng = Parts(model_file.to_bytes(request.getfixturevalue(base))), np.random.default_rng(seed)
+    parts, rng = Parts(estimator_file.to_bytes(request.getfixturevalue(base))), np.random.default_rng(seed)
     weights = parts.tensors["weights"]
     weights[:] = rng.choice([-1e100, 1e100], len(weights))
-    loaded = model_file.from_buffer(parts.assemble(), "m")
+    loaded = estimator_file.from_buffer(parts.assemble(), "m")
     data = X if base == "words" else [[{**token, "n": 1e50} for token in sentence] for sentence in DICTS]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -933,24 +935,24 @@ def test_constraints_that_are_empty_come_back(tmp_path):
         assert list(as_constraints(loaded.constraints).forbidden) == pairs
     parts = Parts((tmp_path / "m.vcrf").read_bytes())
     parts.document["parameters"]["constraints"] = {"families": []}
-    assert model_file.from_buffer(parts.assemble(), "m").constraints == []
+    assert estimator_file.from_buffer(parts.assemble(), "m").constraints == []
 
 
 def test_named_features_share_one_table(dicts):
     """A key of one named feature must not occur in another."""
-    parts = Parts(model_file.to_bytes(dicts))
+    parts = Parts(estimator_file.to_bytes(dicts))
     assert sum(isinstance(source, NamedFeature) for source in dicts.model_.sources) == 3
     first = parts.tensors["source_ptr"][:2]
     parts.tensors["keys"][first[1]] = parts.tensors["keys"][first[0]]
     with pytest.raises(InputError, match="two attributes of one source have the same key"):
-        model_file.from_buffer(parts.assemble(), "m")
+        estimator_file.from_buffer(parts.assemble(), "m")
 
 
 def test_trailing_and_missing_bytes_are_refused(content):
     """The tensors fill the file."""
     for wrong in (content + b"\0", content[:-1], content[:8], content[: len(content) // 2]):
         with pytest.raises(InputError, match=r"damaged: .* Copy the file again"):
-            model_file.from_buffer(wrong, "m")
+            estimator_file.from_buffer(wrong, "m")
 
 
 def test_tensors_that_are_not_aligned_are_refused(content):
@@ -958,13 +960,13 @@ def test_tensors_that_are_not_aligned_are_refused(content):
     size = int.from_bytes(content[:8], "little")
     moved = (size + 1).to_bytes(8, "little") + content[8 : 8 + size] + b" " + content[8 + size :]
     with pytest.raises(InputError, match="is not aligned"):
-        model_file.from_buffer(moved, "m")
+        estimator_file.from_buffer(moved, "m")
 
 
 def test_a_file_that_ends_in_its_header_is_told(content):
     """The commonest damage: a download that was cut off."""
     with pytest.raises(InputError, match="the file ends after 100 bytes, inside its header"):
-        model_file.from_buffer(content[:100], "m")
+        estimator_file.from_buffer(content[:100], "m")
 
 
 def test_one_flipped_bit_is_seen_anywhere(content, seed):
@@ -975,18 +977,18 @@ def test_one_flipped_bit_is_seen_anywhere(content, seed):
         raw = bytearray(content)
         raw[bit // 8] ^= 1 << bit % 8
         with pytest.raises(InputError):
-            model_file.from_buffer(bytes(raw), "m")
+            estimator_file.from_buffer(bytes(raw), "m")
 
 
 def test_accidents_are_seen(content, dicts, seed):
     """Thousands of cuts, repeats, zeroed pieces and pieces of another file."""
     rng = np.random.default_rng(seed)
-    other = model_file.to_bytes(dicts)
+    other = estimator_file.to_bytes(dicts)
     for _ in range(3000):
         raw = damaged(content, other, rng)
         if raw != content:
             with pytest.raises(InputError):
-                model_file.from_buffer(raw, "m")
+                estimator_file.from_buffer(raw, "m")
 
 
 def test_forgeries_are_refused_or_harmless(words, dicts, seed):
@@ -996,13 +998,13 @@ def test_forgeries_are_refused_or_harmless(words, dicts, seed):
     n_refused, slowest = 0, 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for fitted, data in ((words, X), (dicts, DICTS)):
-        content = model_file.to_bytes(fitted)
+        content = estimator_file.to_bytes(fitted)
         for _ in range(1500):
             raw = forged(content, rng)
             began = time.perf_counter()
             try:
                 with np.errstate(all="ignore"):
-                    loaded = model_file.from_buffer(raw, "m")
+                    loaded = estimator_file.from_buffer(raw, "m")
                     loaded.predict(data)
                     loaded.predict_marginals(data)
                     list(loaded.model_.features())
