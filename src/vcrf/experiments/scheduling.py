@@ -25,6 +25,7 @@ Runner = Callable[[Sequence[Task], Blobs], Outcomes]
 _MAX_ATTEMPTS = 2
 # Signals that a terminal sends to all its processes: the parent answers them.
 _PARENTS = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+_ENDING = [*_PARENTS, signal.SIGTERM]
 
 
 class Outcome(NamedTuple):
@@ -106,7 +107,37 @@ def _end_at_once(pool: ProcessPoolExecutor) -> None:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Hold back Ctrl-C and SIGHUP: a process started meanwhile inherits that, and is not hit before it ignores them."""
+    """Hold back signals while a process is started: half of one would end with a traceback of its own.
+
+    Those of a terminal are blocked too: the new process inherits that, and is not hit before it ignores them. Blocking
+    alone does not do, as they may come to another thread, and Python's handlers run in this one all the same.
+    """
+    with _answered_later(), _blocked():
+        yield
+
+
+@contextmanager
+def _answered_later() -> Iterator[None]:
+    """Call the handlers of signals that come in here at its end."""
+    came: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, lambda number, _frame: came.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
