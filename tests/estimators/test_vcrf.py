@@ -699,7 +699,7 @@ def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) ->
 def test_the_status_is_that_of_the_tolerance_asked_for(monkeypatch, tol, status):
     """With nothing set, training aims at a smaller gap; if it is stopped before, `tol` decides what is said."""
     corpus = SyntheticLanguage(n_labels=4, n_stems=50).sample(40, seed=2)
-    monkeypatch.setattr("vcrf.estimators._AIM", 1e-12)
+    monkeypatch.setattr("vcrf.estimators.vcrf._AIM", 1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("error" if status is Status.CONVERGED else "ignore")
         tagger = VCRF(tol=tol, max_passes=40).fit(corpus.tokens, corpus.labels)

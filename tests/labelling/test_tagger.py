@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from vcrf import VCRF, inputs
+from vcrf import VCRF
+from vcrf.arguments import inputs
 from vcrf.compat import CRF
 from vcrf.decoding import Constraints, probability
 from vcrf.errors import InputError, NotFittedError
