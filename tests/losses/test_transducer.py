@@ -87,7 +87,7 @@ def pynini_weights(transducer, reference, n_labels):
     lines = [chain([[int(b)] for b in reference], arc_type), chain([range(n_labels)] * len(reference), arc_type)]
     candidates = pynini.project(pynini.compose(fst.arcsort("olabel"), lines[0]), "input").rmepsilon()
     layered = pynini.intersect(candidates.arcsort("olabel"), lines[1])
-    return paths_of(pynini.determinize(layered, delta=1e-9))
+    return paths_of(pynini.determinize(layered, delta=1e-12))
 
 
 def chain(labels, arc_type):

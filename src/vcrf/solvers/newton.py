@@ -86,20 +86,22 @@ def _improve_on_face(
     """Move to the minimiser of the model on the face of w + d, or towards it; of weights of the block alone.
 
     Weights that would change sign are sent to zero, and the others solved for again, until all keep their signs. Then
-    the model is smooth on the way there, and the best point of the way is taken.
+    the model is smooth on the way there, and the best point of the way is taken. Weights without a threshold may change
+    their signs: for them zero is a number like any other.
     """
     u, free = w + d, np.zeros(len(w), bool)
-    free[block], sign = u[block] != 0.0, np.sign(u)
+    free[block], sign = (u[block] != 0.0) | (c[block] == 0.0), np.sign(u) * (c > 0.0)
     target = np.where(free, -(g + product + c * sign), 0.0)
     if not np.any(target):
         return d
     factor, none = model.factor(block, free, c), np.zeros(0, np.int64)
     straight = factor.solve(free, target, none, np.zeros(0))
-    move, gone = _keep_signs(factor, free, target, u, straight)
-    step = _best_step(model, u, move, target)
+    kinked = np.where(c > 0.0, u, 0.0)
+    move, gone = _keep_signs(factor, free, target, kinked, straight)
+    step = _best_step(model, kinked, move, target)
     if step <= 0.0:
         move, gone = straight, none
-        step = _best_step(model, u, move, target)
+        step = _best_step(model, kinked, move, target)
     moved = u + step * move
     moved[moved * sign < 0.0] = 0.0
     moved[gone if step == 1.0 else none] = 0.0
@@ -107,7 +109,7 @@ def _improve_on_face(
 
 
 def _keep_signs(factor: FaceFactor, free: Bools, target: Floats, u: Floats, straight: Floats) -> tuple[Floats, Ints]:
-    """A move like `straight` with which no weight changes its sign, and the weights that it takes to zero."""
+    """A move like `straight` with which no weight of u changes its sign, and the weights that it takes to zero."""
     move, gone = straight, np.zeros(0, np.int64)
     for _ in range(_CROSSINGS):
         crossing = np.setdiff1d(np.flatnonzero((u + move) * u < 0.0), gone)
