@@ -31,6 +31,10 @@ _CANCELS = 1e-4
 # Posteriors by differences are used if they sum to 1 as closely as this: rounding that matters would show.
 _EXACT = 1e-11
 
+# Sums are made without the corrections of a token, and differences added: nats that may cancel in these. More are done
+# in the log domain, or nothing of the sum would be left where every label sequence has such a correction.
+MOST_CANCELLED = 15.0
+
 
 class Graph(NamedTuple):
     """What the loops read of a `PatternAutomaton`, as small integers; `up` of pairs has no meaning."""
@@ -410,6 +414,26 @@ def take_truth(
 
 
 @kernel
+def least_correction(cor: Corrections, t: int, n_labels: int) -> float:
+    """Least sum of the corrections at a token that one label sequence has: of those that end with each other."""
+    first, last = cor.ptr[t], cor.ptr[t + 1]
+    total = 0.0
+    for j in range(first, last):
+        total += min(cor.score[j], 0.0)
+    if total >= -MOST_CANCELLED:
+        return total
+    least = 0.0
+    for j in range(first, last):
+        size, code, here = np.int64(cor.size[j]), np.int64(cor.code[j]), 0.0
+        for k in range(first, last):
+            shorter = np.int64(cor.size[k])
+            if shorter <= size and code % n_labels**shorter == np.int64(cor.code[k]):
+                here += cor.score[k]
+        least = min(least, here)
+    return least
+
+
+@kernel
 def prepare_nodes(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
     cor: Corrections, clamp: bool, out: PassOutput,
@@ -422,6 +446,10 @@ def prepare_nodes(
     node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
     spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
+    for i in range(first, last):
+        for t in range(sentences.ptr[i], sentences.ptr[i + 1]):
+            if least_correction(cor, t, n_labels) < -MOST_CANCELLED:
+                out.hard[i] = 1
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     if clamp:
