@@ -119,3 +119,19 @@ def test_a_damaged_cache_is_written_anew(tmp_path: Path, monkeypatch: pytest.Mon
         again = kernel(triple)
         assert again(2.0) == 6.0
         assert sum(again.stats.cache_hits.values()) == 1  # type: ignore[attr-defined]
+
+
+def test_a_change_in_a_kernel_reaches_those_that_call_it(tmp_path: Path) -> None:
+    """Machine code holds that of what it calls: after an upgrade none of the version before must be left."""
+    package = tmp_path / "site" / "vcrf"
+    shutil.copytree(Path(vcrf.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    head = "from vcrf.kernels._jit import kernel\n"
+    calls = "from vcrf.kernels.inner import inner\n@kernel\ndef outer(x):\n    return inner(x)\n"
+    (package / "kernels" / "outer.py").write_text(head + calls)
+    for number in (1, 2):
+        (package / "kernels" / "inner.py").write_text(f"{head}@kernel\ndef inner(x):\n    return x + {number}\n")
+        done = subprocess.run(
+            [sys.executable, "-c", "from vcrf.kernels.outer import outer; print(outer(40))"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert int(done.stdout) == 40 + number

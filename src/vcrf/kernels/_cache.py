@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import multiprocessing
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 _log = logging.getLogger("vcrf.kernels")
 
@@ -22,7 +23,17 @@ _HOW = "Set NUMBA_CACHE_DIR to a directory that can be written to keep them."
 
 
 class _Cache(FunctionCache):
-    """numba's cache of one kernel; what cannot be read is compiled, what cannot be written is not kept."""
+    """numba's cache of one kernel; what cannot be read is compiled, what cannot be written is not kept.
+
+    Machine code holds that of the kernels it calls. numba looks at a kernel's own file alone: here a change in any of
+    the kernels makes all of them compile again, or an upgrade would go on with parts of the version before.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=source_stamp()
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -41,10 +52,19 @@ class _Cache(FunctionCache):
             _say_once(f"Compiled kernels cannot be written to {self.cache_path}: {error.strerror or error}. {_HOW}")
 
 
+@functools.cache
+def source_stamp() -> str:
+    """A checksum of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def cache_of(function: Callable[..., Any]) -> Any:
     """The cache of a kernel: where numba keeps it, else among the temporary files, else none."""
     try:
-        return _Cache(function)  # type: ignore[no-untyped-call]
+        return _Cache(function)
     except RuntimeError:  # neither the package nor the home directory can be written
         pass
     directory = _fallback()
@@ -53,7 +73,7 @@ def cache_of(function: Callable[..., Any]) -> Any:
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
     try:
-        return _Cache(function)  # type: ignore[no-untyped-call]
+        return _Cache(function)
     except RuntimeError:  # the kernel has no source file, as in some bundles
         return NullCache()
     finally:
