@@ -44,10 +44,15 @@ def objective_of(weights, cuts, l2, w):
 
 
 def least(weights, cuts, l2):
-    """The objective at w = -S rows'lam, lam the multipliers of all sequences by sequential least squares.
+    """The smallest objective found: with all sequences' multipliers as variables, and with few weights by these too.
 
-    The dual has a variable for each sequence, the primal problem one for each candidate: many more.
+    The dual has a variable for each sequence, the primal problem one for each candidate: as a rule many more.
     """
+    found = [_dual_weights(weights, cuts, l2)] + ([_primal_weights(weights, cuts, l2)] if len(l2) <= 30 else [])
+    return min(objective_of(weights, cuts, l2, w) for w in found)
+
+
+def _dual_weights(weights, cuts, l2):
     sentence, intercept, rows = cuts
     scaled = rows / np.sqrt(l2)
     gram = scaled @ scaled.T
@@ -57,7 +62,23 @@ def least(weights, cuts, l2):
         jac=True, method="SLSQP", bounds=[(0.0, None)] * len(sentence), options={"ftol": 1e-14, "maxiter": 1_000},
         constraints={"type": "ineq", "fun": lambda lam: weights - lam @ belongs, "jac": lambda _: -belongs.T},
     )  # fmt: skip
-    return objective_of(weights, cuts, l2, -(found.x @ rows) / l2)
+    return -(found.x @ rows) / l2
+
+
+def _primal_weights(weights, cuts, l2):
+    """On (sqrt(l2) w, bounds of the sentences)."""
+    sentence, intercept, rows = cuts
+    n, m = len(l2), len(weights)
+    slack = (sentence[:, None] == np.arange(m)).astype(float)
+    matrix = np.hstack([-rows / np.sqrt(l2), slack])
+    start = np.zeros(n + m)
+    np.maximum.at(start[n:], sentence, intercept)
+    found = minimize(
+        lambda z: (0.5 * z[:n] @ z[:n] + weights @ z[n:], np.concatenate([z[:n], weights])), start, jac=True,
+        method="SLSQP", bounds=[(None, None)] * n + [(0.0, None)] * m, options={"ftol": 1e-13, "maxiter": 1_000},
+        constraints={"type": "ineq", "fun": lambda z: matrix @ z - intercept, "jac": lambda _: matrix},
+    )  # fmt: skip
+    return found.x[:n] / np.sqrt(l2)
 
 
 @st.composite
