@@ -114,6 +114,18 @@ def test_newton_direction_on_a_flat_model(quadratic):
     assert model_value(matrix, g, w, c, d) - best <= 0.02 * (start - best) + 1e-9 * (1.0 + abs(best))
 
 
+def test_weights_without_a_threshold_change_their_signs():
+    """For them zero is a number like any other: a direct solve on a flat model is right at once."""
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(40, 40)) * np.geomspace(1.0, 1e-3, 40)
+    matrix, w, c = root.T @ root, rng.normal(size=40), np.zeros(40)
+    expected = -w + rng.normal(size=40)  # half of the signs change
+    g = -matrix @ expected
+    d = newton_direction(QuadraticModel(np.arange(40), matrix), g, w, c, 1e-20, enough=0.5)
+    least = model_value(matrix, g, w, c, expected)
+    assert model_value(matrix, g, w, c, d) == pytest.approx(least, rel=1e-9)
+
+
 @many
 @given(quadratics(singular=False))
 def test_newton_direction_satisfies_the_optimality_conditions(quadratic):

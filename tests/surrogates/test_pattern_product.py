@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import oracles
 import vcrf
-from enumeration import LossEnumeration, all_candidates, feature_of, number_of
-from small_problems import active_sets, cases
+from enumeration import Feature, LossEnumeration, all_candidates, feature_of, number_of
+from small_problems import Case, active_sets, cases
 from vcrf.errors import BudgetError
-from vcrf.families import intern_sentences, transition_families
+from vcrf.families import Family, NamedFeature, intern_sentences, read_attributes, transition_families
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
 from vcrf.problem import build_problem
 from vcrf.surrogates.compiled_loss import compile_loss
@@ -193,3 +193,29 @@ def test_the_log_domain_has_a_budget(kind, monkeypatch):
     with pytest.raises(BudgetError, match=r"600 nats .* GiB .* Use greater strengths"):
         surrogate.value_and_gradient(active, w)
     assert np.isfinite(surrogate.value_and_gradient(active, 0.001 * w)[0])
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+@pytest.mark.parametrize("kind", [*KINDS, PatternSurrogate])
+def test_corrections_that_cancel_all_of_a_sum(kind, n_labels):
+    """Each label sequence has a pattern of length 2 and one of length 3 with the same word, both worth next to nothing.
+
+    Sums by differences lose them: 1 - (1 - e^-60) + ... is not e^-90 in floating point.
+    """
+    sentences, y = [[{"n": 1.0}, {"n": 1.0}, {"n": 1.5}]], np.zeros(3, np.uint32)
+    families = [Family(f"n x{k}", (NamedFeature("n"),), k) for k in (1, 2, 3)] + transition_families(3)
+    problem = build_problem(read_attributes(sentences), y, n_labels, families)
+    column = next(c for c in range(len(problem.columns)) if c != problem.bias_column)
+    features = [Feature(column, k, code) for k in (2, 3) for code in range(n_labels**k)]
+    w = np.array([-40.0 if f.k == 2 else -20.0 for f in features]) - 0.1 * np.arange(len(features))
+    case = Case(None, y, n_labels, families, None, None, problem)
+    if kind is PatternSurrogate:
+        surrogate = kind(problem, np.ones(len(problem.columns), bool), np.zeros(1), 1, is_forced=True)
+        numbers = np.array([number_of(problem, f) for f in features], np.int64)
+        value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+        truth = LossEnumeration(problem, features, ZeroOneLoss())
+        truth.losses = [np.zeros_like(losses) for losses in truth.losses]
+        np.testing.assert_allclose(value, truth.value(w), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(gradient, truth.gradient(w), rtol=1e-9, atol=1e-9)
+    else:
+        check(kind, case, features, HammingLoss(), w)
