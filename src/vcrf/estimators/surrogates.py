@@ -67,13 +67,13 @@ class _MaxEstimator(VCRF):
     _needs_penalty = True
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
-        from vcrf.surrogates.max_margin import choose_max
+        from vcrf.surrogates.maximum import choose_max
 
         return choose_max(problem, self._kind, self._loss(classes))
 
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
         from vcrf.solvers.cutting_plane import solve_max
-        from vcrf.surrogates.patterns import check_lattice
+        from vcrf.structures.chain import check_lattice
 
         is_group = self._form()["norm"] == "group"
         check_lattice(self.inference)

@@ -75,6 +75,23 @@ class LossAutomaton:
         """States of the widest layer."""
         return int(np.diff(self.state_ptr).max())
 
+    def check(self, truth: Ints) -> None:
+        """Refuse what no surrogate bounds: a loss that is infinite, negative, or not 0 for the truth."""
+        if not all(np.all(np.isfinite(part)) for part in (self.cost, self.final, self.init)):
+            raise InputError(
+                "The loss is infinite or not a number for some label sequence: surrogates need a finite one."
+            )
+        least, own = self.least(), self.path_cost(truth)
+        if least < -TINY:
+            raise InputError(f"The loss of some label sequence is negative, {least:.6g}: it must be at least 0.")
+        if abs(own) > TINY:
+            raise InputError(f"The loss of the true labels is {own:.6g}: it must be 0.")
+
+    def log_losses(self) -> Floats:
+        """Logarithm of the loss at each last state, where these tell it (see `with_values`); -inf where it is 0."""
+        loss = self.final + self.init
+        return np.log(loss, out=np.full(len(loss), -np.inf), where=loss > TINY)
+
     @property
     def n_bytes(self) -> int:
         """Memory of the arrays."""

@@ -1,11 +1,14 @@
-"""The duality gap of any weights, from the value, the gradient and the scan of all candidates.
+"""The duality gap of any weights, from an affine lower bound a + g.w of F and the scan of all candidates.
 
-F is convex and not negative, so for 0 <= theta <= 1 and every w*:
+F is not negative, so for 0 <= theta <= 1 and every w*:
 
-    F(w*) >= theta F(w*) >= theta (F(w) + g.(w* - w)),   hence   P* >= theta (F(w) - w.g) - Omega*(theta g),
+    F(w*) >= theta F(w*) >= theta (a + g.w*),   hence   P* >= theta a - Omega*(theta g),
 
-Omega* the conjugate of the penalty: 0 inside the box |theta g_j| <= c_j for L1, a sum of squared excesses with
-an l2 part. Only candidates whose |g_j| exceeds their threshold contribute: the scan gives exactly these.
+Omega* the conjugate of the penalty: 0 inside the box |theta g_j| <= c_j for L1, a sum of squared excesses with an l2
+part. Only candidates whose |g_j| exceeds their threshold contribute: the scan gives exactly these.
+
+The tangent of a convex F at w is such an affine function, with a = F(w) - w.g; a mixture of outputs is another, with a
+its mean loss; and so is what a relaxed structure finds, whose value and marginals do not belong to one point.
 """
 
 from __future__ import annotations
@@ -25,20 +28,25 @@ class Certificate(NamedTuple):
     excess: float
 
 
-def certify(penalty: BoundPenalty, value: float, w_dot_g: float, features: Ints, gradients: Floats) -> Certificate:
-    """Best lower bound over theta.
+def certify(penalty: BoundPenalty, intercept: float, features: Ints, slopes: Floats) -> Certificate:
+    """Best lower bound over theta, from an affine function a + g.w that lies below F everywhere.
 
-    `features`, `gradients`: all candidates with |g_j| above the l1 part of their penalty.
+    Parameters
+    ----------
+    penalty
+    intercept : a; where F and its gradient are exact, F(w) - w.g
+    features, slopes : all candidates with |g_j| above the l1 part of their penalty, and their g_j
     """
     groups = penalty.groups_of(features)
     thresholds = penalty.group_thresholds[groups]
-    size = np.abs(gradients)
+    size = np.abs(slopes)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(size > 0.0, size / thresholds, 0.0)
     worst = float(ratios.max(initial=1.0))
-    slope = value - w_dot_g
-    inside = slope / worst if np.isfinite(worst) else 0.0
+    inside = intercept / worst if np.isfinite(worst) else 0.0
     if not penalty.is_smooth_part:
         return Certificate(max(inside, 0.0), worst - 1.0)
-    bounds = [theta * slope - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9).tolist()]
+    bounds = [
+        theta * intercept - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9).tolist()
+    ]
     return Certificate(max(inside, 0.0, *bounds), worst - 1.0)

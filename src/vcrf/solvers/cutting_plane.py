@@ -29,10 +29,10 @@ from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate, certify
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
+from vcrf.structures.mixture import Mixture
+from vcrf.structures.scan import Scan
 from vcrf.surrogates.choice import SmoothChoice
-from vcrf.surrogates.crf import Scan
-from vcrf.surrogates.max_margin import MaxChoice, MaxSurrogate, Mixture
-from vcrf.surrogates.pattern_max import make_max_surrogate
+from vcrf.surrogates.maximum import MaxChoice
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ class CuttingPlanes:
         self.callback, self.watch = callback, watch
         self.penalty = penalty.bind(problem)
         self.family_penalty, self.choice, self.threads = penalty, choice, threads
-        keep = self._set_limits(MaxSurrogate.mass(problem, choice))
-        self.surrogate = make_max_surrogate(problem, keep, choice, threads, lattice)
-        self.surrogate.check_memory(self.limits)
+        keep = self._set_limits(choice.mass(problem))
+        self.objective = choice.build(problem, keep, threads, lattice)
+        self.objective.check_memory(self.limits)
         self.cuts = Cuts()
         self.known: set[tuple[int, bytes]] = set()
         self.lower_bound, self.excess = 0.0, np.inf
         self.best = Point(np.zeros(0, np.int64), np.zeros(0))
-        self.active, self.w = self.surrogate.compile(self.best.features), self.best.w
+        self.active, self.w = self.objective.compile(self.best.features), self.best.w
         self._room = 0
         self.rho, self.n_null = 0.0, 0
         self.effort = 1
@@ -176,7 +176,7 @@ class CuttingPlanes:
             if self._gap() <= self.tol * self.best.objective:
                 status = Status.CONVERGED
         finally:
-            self.surrogate.workers.close()
+            self.objective.close()
         return self._result(status)
 
     def _round(self) -> int:
@@ -186,12 +186,12 @@ class CuttingPlanes:
 
     def _first_cuts(self, start: SolverResult | None) -> None:
         """Cuts at zero, and at the start."""
-        zero = self._objective(np.zeros(0, np.int64), np.zeros(0))
+        zero = self._look_at(np.zeros(0, np.int64), np.zeros(0))
         self.best = zero
         if start is not None and len(start.features):
             column, _, _ = self.problem.split_features(start.features)
-            kept = self.surrogate.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
-            point = self._objective(start.features[kept], start.weights[kept])
+            kept = self.objective.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
+            point = self._look_at(start.features[kept], start.weights[kept])
             self.best = min(zero, point, key=lambda p: p.objective)
 
     def _cool(self, start: SolverResult | None) -> None:
@@ -216,9 +216,9 @@ class CuttingPlanes:
                 penalty.with_l2_times(temperature),
                 smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
                 start=result, callback=self._relay,
-                max_passes=max(min(self.max_passes - self.surrogate.n_passes, most), 1),
+                max_passes=max(min(self.max_passes - self.objective.n_passes, most), 1),
             )  # fmt: skip
-            self.surrogate.n_passes += result.n_passes
+            self.objective.n_passes += result.n_passes
             before = temperature
             self._see_smooth(result, temperature)
             self._report("smooth")
@@ -236,17 +236,17 @@ class CuttingPlanes:
 
     def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
-        surrogate = smooth.build(self.problem, self.surrogate.keep, self.threads, self.lattice)
-        surrogate.value_and_gradient(surrogate.compile(start.features), start.weights)
-        surrogate.workers.close()
-        self.surrogate.n_passes += 1
-        return surrogate.n_hard > _MOST_HARD * self.problem.text.n_sentences
+        objective = smooth.build(self.problem, self.objective.keep, self.threads, self.lattice)
+        point = objective.at(objective.compile(start.features), start.weights)
+        objective.close()
+        self.objective.n_passes += 1
+        return point.sums.n_hard > _MOST_HARD * self.problem.text.n_sentences
 
     def _relay(self, record: IterationRecord) -> bool | None:
         """Show the user's callback the state of the problem itself, not that of the smooth one."""
         if self.callback is None:
             return None
-        n_passes = self.surrogate.n_passes + record.n_passes
+        n_passes = self.objective.n_passes + record.n_passes
         return self.callback(
             replace(
                 record,
@@ -262,20 +262,21 @@ class CuttingPlanes:
 
         q is a distribution of label sequences, as the multipliers are, and its mean loss and mean features are exact.
         """
-        point = self._objective(result.features, temperature * result.weights)
+        point = self._look_at(result.features, temperature * result.weights)
         if point.objective < self.best.objective:
             self.best = point
         if self.choice.kind != "m3n":
             return
         smooth = self.choice.smooth.scaled(1.0 / temperature).build(
-            self.problem, self.surrogate.keep, self.threads, self.lattice
+            self.problem, self.objective.keep, self.threads, self.lattice
         )
         active = smooth.compile(result.features)
         # Mean losses come with a scan; this one looks at no candidate.
-        smooth.scan(active, result.weights, {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()})
-        mean = temperature * float(self.problem.weights @ smooth.mean_losses())
+        nothing = {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()}
+        here, _ = smooth.scan(active, result.weights, nothing)
+        mean = temperature * float(self.problem.weights @ here.sums.mean_losses())
         found, _ = self._bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
-        smooth.workers.close()
+        smooth.close()
         if found.lower_bound > self.lower_bound:
             self.lower_bound, self.excess = found.lower_bound, found.excess
 
@@ -283,7 +284,7 @@ class CuttingPlanes:
         return max(self.best.objective - self.lower_bound, 0.0)
 
     def _check_limit(self) -> None:
-        if self.surrogate.n_passes >= self.max_passes:
+        if self.objective.n_passes >= self.max_passes:
             raise _Stop(Status.MAX_PASSES)
 
     # ----- the master problem
@@ -291,7 +292,7 @@ class CuttingPlanes:
     def _set_working_set(self, features: Ints) -> None:
         """Compile the features and the cuts' rows on them; the weights of those that stay are kept."""
         old, old_w = self.active.features, self.w
-        self.active = self.surrogate.compile(features)
+        self.active = self.objective.compile(features)
         self.w = np.zeros(len(features))
         where = np.searchsorted(features, old)
         self.w[where] = old_w
@@ -364,10 +365,10 @@ class CuttingPlanes:
         groups = self.penalty.groups_of(features)
         return self.penalty.smooth(groups, w)[0] + float(self.penalty.group_thresholds[groups] @ np.abs(w))
 
-    def _objective(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> Point:
         """Exact objective; the sequences that attain it become cuts."""
-        active = self.surrogate.compile(features)
-        found = self.surrogate.find_best(active, w)
+        active = self.objective.compile(features)
+        found = self.objective.find_best(active, w)
         self._n_new = self._add_cuts(found)
         value = float(self.problem.weights @ found.values)
         return Point(features, w.copy(), value + self._penalty_of(features, w))
@@ -376,7 +377,7 @@ class CuttingPlanes:
         """Objective at the master's weights; returns the number of new cuts."""
         before = self.best.objective
         nonzero = np.flatnonzero(self.w)
-        point = self._objective(self.active.features[nonzero], self.w[nonzero])
+        point = self._look_at(self.active.features[nonzero], self.w[nonzero])
         if point.objective < self.best.objective:
             self.best = point
         self._adapt(before, point.objective)
@@ -436,7 +437,7 @@ class CuttingPlanes:
         cuts = self.cuts
         mixture = Mixture(cuts.sentence, cuts.label_ptr, cuts.labels, cuts.lam * cuts.slope)
         found, scan = self._bound(
-            lambda limits: self.surrogate.scan_mixture(mixture, limits), float(cuts.lam @ cuts.intercept)
+            lambda limits: self.objective.scan_mixture(mixture, limits), float(cuts.lam @ cuts.intercept)
         )
         self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         self.lost = self.value - found.lower_bound
@@ -445,7 +446,7 @@ class CuttingPlanes:
     def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
         """Lower bound from a mixture's mean loss, and the candidates that exceed their threshold."""
         scan = scan_all(self.limits)
-        return certify(self.penalty, value, 0.0, scan.features, scan.gradients), scan
+        return certify(self.penalty, value, scan.features, scan.gradients), scan
 
     def _next_working_set(self, scan: Scan) -> int:
         """Features with a weight, and all that exceed their threshold, or did a few rounds ago."""
@@ -456,7 +457,7 @@ class CuttingPlanes:
         stays = self.n_idle <= _MAX_IDLE
         new = np.setdiff1d(wanted, old, assume_unique=True)
         if len(new) or np.count_nonzero(stays) < 0.7 * len(old):
-            self.active, self.w, idle = self.surrogate.compile(old[stays]), self.w[stays], self.n_idle[stays]
+            self.active, self.w, idle = self.objective.compile(old[stays]), self.w[stays], self.n_idle[stays]
             features = np.union1d(old[stays], new)
             self._set_working_set(features)
             self.n_idle[np.searchsorted(features, old[stays])] = idle
@@ -469,7 +470,7 @@ class CuttingPlanes:
     def _report(self, phase: str) -> None:
         best = self.best
         record = IterationRecord(
-            self.surrogate.n_passes, time.perf_counter() - self.began, best.objective, self._gap(), self.excess,
+            self.objective.n_passes, time.perf_counter() - self.began, best.objective, self._gap(), self.excess,
             int(np.count_nonzero(best.w)), len(self.active), phase,
         )  # fmt: skip
         if self.watch is not None:
@@ -483,7 +484,7 @@ class CuttingPlanes:
     def _result(self, status: Status) -> SolverResult:
         best = self.best
         if self.watch is not None and self.watch.preferred is not None:
-            best = self._objective(*self.watch.preferred)
+            best = self._look_at(*self.watch.preferred)
             if best.objective - self.lower_bound <= self.tol * best.objective:
                 status = Status.CONVERGED
             elif status not in (Status.INTERRUPTED, Status.MAX_PASSES):
@@ -491,6 +492,6 @@ class CuttingPlanes:
         nonzero = np.flatnonzero(best.w)
         return SolverResult(
             best.features[nonzero], best.w[nonzero], best.objective, max(best.objective - self.lower_bound, 0.0),
-            self.excess, status, self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
-            int(np.count_nonzero(self.surrogate.keep)),
+            self.excess, status, self.objective.n_passes, time.perf_counter() - self.began, self.history,
+            int(np.count_nonzero(self.objective.keep)),
         )  # fmt: skip

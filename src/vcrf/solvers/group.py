@@ -26,9 +26,10 @@ from vcrf.problem import Problem
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.surrogates.active import ActiveSet
+from vcrf.structures.plan import Plan
+from vcrf.structures.scan import Scan
 from vcrf.surrogates.choice import SmoothChoice
-from vcrf.surrogates.crf import Scan
+from vcrf.surrogates.smooth import Point
 from vcrf.types import Floats, Ints
 
 _MAX_PASSES = 10_000
@@ -85,6 +86,10 @@ class _Point(NamedTuple):
     objective: float
 
 
+def _point(groups: Groups, found: Point) -> _Point:
+    return _Point(found.w, found.value, found.gradient, found.value + groups.penalty(found.w))
+
+
 class _Stop(Exception):
     def __init__(self, status: Status) -> None:
         self.status = status
@@ -111,12 +116,12 @@ class _Run:
         self.column_strengths = strengths
         # A group whose norm exceeds c has an entry above c / sqrt(its size).
         self.limits = {k: limit / problem.n_labels ** (0.5 * k) for k, limit in strengths.items()}
-        mass = choice.column_mass(problem)
+        mass = choice.mass(problem)
         # ||g_G|| <= sqrt(2) mass: at each occurrence the marginals and the truth are two distributions.
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
-        self.surrogate = choice.build(problem, keep, threads, lattice)
+        self.objective = choice.build(problem, keep, threads, lattice)
         self.lower_bound, self.excess = 0.0, np.inf
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()
@@ -152,12 +157,12 @@ class _Run:
             if self._gap() <= self.tol * self.point.objective:
                 status = Status.CONVERGED
         finally:
-            self.surrogate.workers.close()
+            self.objective.close()
         return self._result(status)
 
     # ----- groups
 
-    def _working_set(self, features: Ints) -> tuple[ActiveSet, Groups]:
+    def _working_set(self, features: Ints) -> tuple[Plan, Groups]:
         """The working set of all groups that have one of the features."""
         problem = self.problem
         column, length, _ = problem.split_features(features)
@@ -168,7 +173,7 @@ class _Run:
             problem.join_features(np.full(problem.n_labels**k, c, np.uint32), int(k), np.arange(problem.n_labels**k))
             for c, k in zip(columns.tolist(), lengths.tolist(), strict=True)
         ]
-        active = self.surrogate.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
+        active = self.objective.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
         sizes = np.array([len(part) for part in parts], np.int64)
         first = np.cumsum(sizes) - sizes
         return active, Groups(sizes, self.penalty.thresholds(active.features[first]))
@@ -185,9 +190,8 @@ class _Run:
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, active: ActiveSet, groups: Groups, w: Floats) -> _Point:
-        value, g = self.surrogate.value_and_gradient(active, w)
-        return _Point(w, value, g, value + groups.penalty(w))
+    def _evaluate(self, active: Plan, groups: Groups, w: Floats) -> _Point:
+        return _point(groups, self.objective.at(active, w))
 
     def _try_weights(self, w: Floats) -> tuple[_Point, BudgetError | None]:
         """As `_evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
@@ -203,16 +207,17 @@ class _Run:
         """
         w, features, groups = self.point.w, self.active.features, self.groups
         nonzero = np.flatnonzero(w)
-        _, scan = self.surrogate.scan(self.surrogate.compile(features[nonzero]), w[nonzero], self.limits)
+        _, scan = self.objective.scan(self.objective.compile(features[nonzero]), w[nonzero], self.limits)
         used = features[(groups.norms(w) > 0.0)[groups.of]]
         active, groups = self._working_set(np.union1d(used, self._suspects(scan)))
         wide = np.zeros(len(active))
         wide[np.searchsorted(active.features, features[nonzero])] = w[nonzero]
-        point = self._evaluate(active, groups, wide)
+        found = self.objective.at(active, wide)
+        point = _point(groups, found)
         ratios = groups.norms(point.g) / groups.strengths
         excess = float(ratios.max(initial=1.0)) - 1.0
         bound = (point.value - float(wide @ point.g)) / (1.0 + excess)
-        curvature = self.surrogate.curvatures(active)
+        curvature = self.objective.curvature(found, scan.variances)
         kept = ((ratios > 0.9) | (groups.norms(wide) > 0.0))[groups.of]
         active, groups = self._working_set(active.features[kept])
         # At the optimum the variance of a group in use is about its strength; on the way it may vanish.
@@ -275,7 +280,7 @@ class _Run:
         return point.objective - (point.value - float(point.w @ point.g)) / worst
 
     def _check_limit(self) -> None:
-        if self.surrogate.n_passes >= self.max_passes:
+        if self.objective.n_passes >= self.max_passes:
             raise _Stop(Status.MAX_PASSES)
 
     # ----- reporting
@@ -283,7 +288,7 @@ class _Run:
     def _report(self) -> None:
         point = self.point
         record = IterationRecord(
-            self.surrogate.n_passes, time.perf_counter() - self.began, point.objective, self._gap(), self.excess,
+            self.objective.n_passes, time.perf_counter() - self.began, point.objective, self._gap(), self.excess,
             int(np.count_nonzero(point.w)), len(self.active), "group",
         )  # fmt: skip
         if self.watch is not None:
@@ -305,6 +310,6 @@ class _Run:
         point, nonzero = self.point, np.flatnonzero(self.point.w)
         return SolverResult(
             self.active.features[nonzero], point.w[nonzero], point.objective, self._gap(), self.excess, status,
-            self.surrogate.n_passes, time.perf_counter() - self.began, self.history,
-            int(np.count_nonzero(self.surrogate.keep)),
+            self.objective.n_passes, time.perf_counter() - self.began, self.history,
+            int(np.count_nonzero(self.objective.keep)),
         )  # fmt: skip

@@ -17,8 +17,8 @@ from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate
 from vcrf.solvers.cutting_plane import CuttingPlanes
 from vcrf.solvers.result import SolverResult
+from vcrf.structures.scan import Scan
 from vcrf.surrogates.choice import SmoothChoice
-from vcrf.surrogates.crf import Scan
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:

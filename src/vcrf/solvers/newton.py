@@ -11,8 +11,8 @@ import numpy as np
 
 from vcrf.solvers.faces import FaceFactor
 from vcrf.solvers.quadratic import QuadraticModel
-from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.structures.plan import Plan
+from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats, Ints
 
 # The model takes 8 n^2 bytes, and its factor as much and n^3 / 3 multiplications: a second at this size.
@@ -30,24 +30,24 @@ _ROUNDS, _CROSSINGS = 25, 20
 _PINNED = 1e300
 
 
-def has_hessian(surrogate: CrfSurrogate) -> bool:
-    """Whether there is a Hessian: all labels known, and on the dense lattice patterns of 2 labels at the most."""
-    limit = surrogate.hessian_order
-    is_short = limit is None or surrogate.problem.order <= limit
-    return surrogate.has_hessian and is_short and not surrogate.problem.is_partial
+def can_model(objective: SmoothObjective, n_weights: int, limit: int = MAX_WEIGHTS) -> bool:
+    """Whether there is a Hessian, and not of too many weights."""
+    return objective.has_hessian and 0 < n_weights <= limit
 
 
-def can_model(surrogate: CrfSurrogate, n_weights: int, limit: int = MAX_WEIGHTS) -> bool:
-    """Whether there is an exact Hessian, and not of too many weights."""
-    return has_hessian(surrogate) and 0 < n_weights <= limit
+def build_model(
+    objective: SmoothObjective, plan: Plan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf
+) -> QuadraticModel:
+    """Hessian at w on the features `chosen` (indices into the plan), from one of `stride` examples.
 
-
-def build_model(surrogate: CrfSurrogate, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> QuadraticModel:
-    """Hessian at w on the features `chosen` (indices into the active set), from one of `stride` sentences."""
-    hessian = surrogate.hessian(active, w, chosen, stride)
+    `scale` is the size of the gradients that it has to be fine enough for, where it is not exact.
+    """
+    hessian = objective.hessian(plan, w, chosen, stride, scale)
+    if hessian is None:
+        raise TypeError("Newton steps need an objective with a Hessian: see `can_model`.")
     diagonal = np.diag_indices(len(chosen))
     hessian[diagonal] += 1e-12 + 1e-9 * hessian[diagonal]
-    return QuadraticModel(active.features[chosen], hessian)
+    return QuadraticModel(plan.features[chosen], hessian)
 
 
 def spread(model: QuadraticModel, features: Ints, g: Floats, w: Floats, c: Floats) -> tuple[Floats, Floats, Floats]:

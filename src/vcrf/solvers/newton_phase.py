@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.solvers import newton
-from vcrf.solvers.newton import build_model, can_model, has_hessian, newton_direction, spread
+from vcrf.solvers.newton import build_model, can_model, newton_direction, spread
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.state import State
 
@@ -32,6 +32,8 @@ _WIDER = 0.9
 _SCAN_BELOW = 0.1
 # And its solutions may leave violations of this share of those before.
 _ROUGH = 0.03
+# Passes below which a Hessian is cheap: that of a pattern automaton.
+_CHEAP_HESSIAN = 100.0
 # Damping of steps with few weights, in violations.
 _FLAT = 1.0
 
@@ -56,7 +58,7 @@ class NewtonPhase:
         self.run, self.n_rest, self.is_large_round = run, 0, False
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None
-        self.is_by_patterns = run.surrogate.hessian_order is None
+        self.is_by_patterns = run.objective.hessian_in_passes < _CHEAP_HESSIAN
         self.is_block_enough = run.tol >= _BLOCK_TOL and not run.penalty.is_smooth_part and not self.is_by_patterns
         self.most_weights = newton.MAX_WEIGHTS
         self.fineness = 1.0
@@ -96,7 +98,7 @@ class NewtonPhase:
     def can_model(self, n_free: int) -> bool:
         """Whether Newton steps on all weights are wanted and can be had."""
         is_wanted = n_free <= newton.FEW_WEIGHTS or not self.is_block_enough
-        return is_wanted and can_model(self.run.surrogate, n_free, self.most_weights)
+        return is_wanted and can_model(self.run.objective, n_free, self.most_weights)
 
     def minimise(self, state: State, target: float) -> State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
@@ -141,9 +143,9 @@ class NewtonPhase:
         """
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         is_near = self._is_on_l1_face and self.run.excess < _POLISH_BELOW
-        if not is_near or not has_hessian(self.run.surrogate) or self.can_model(n_free):
+        if not is_near or not self.run.objective.has_hessian or self.can_model(n_free):
             return state
-        if self.block is None or not np.all(np.isin(self.block.features, state.active.features)):
+        if self.block is None or not np.all(np.isin(self.block.features, state.plan.features)):
             self.run.check_limit()
             self.block = self._block(state)
         violation = self._violation_inside(state)
@@ -162,8 +164,8 @@ class NewtonPhase:
 
     def _step(self, state: State, model: QuadraticModel) -> tuple[State | None, float]:
         """One step and its length, found by halving; None if no length decreases the objective."""
-        g, w, c = spread(model, state.active.features, state.g, state.w, state.thresholds)
-        present, where = model.places(state.active.features)
+        g, w, c = spread(model, state.plan.features, state.g, state.w, state.thresholds)
+        present, where = model.places(state.plan.features)
         curved = np.where(present, self.run.penalty_curvature(state.groups, state.w)[where], 0.0)
         kept = model.curvature
         model.set_curvature(kept + curved)
@@ -204,7 +206,7 @@ class NewtonPhase:
         """The last Hessian, unless it lacks a weight that may move; whether it is new, and the model."""
         moving = np.flatnonzero((state.w != 0.0) | (state.pseudo != 0.0))
         if self.model is not None:
-            is_known = np.isin(state.active.features[moving], self.model.features, assume_unique=True)
+            is_known = np.isin(state.plan.features[moving], self.model.features, assume_unique=True)
             if np.all(is_known):
                 return False, self.model
         self.run.check_limit()
@@ -214,17 +216,17 @@ class NewtonPhase:
         if len(chosen) > newton.MAX_LARGE_WEIGHTS:
             chosen = moving
         self.model = None  # before the new one is built: there is room for one
-        self.run.surrogate.hessian_scale = self.fineness * float(state.thresholds[chosen].min(initial=np.inf))
-        self.model = build_model(self.run.surrogate, state.active, state.w, chosen)
+        scale = self.fineness * float(state.thresholds[chosen].min(initial=np.inf))
+        self.model = build_model(self.run.objective, state.plan, state.w, chosen, scale=scale)
         return True, self.model
 
     def _block(self, state: State) -> QuadraticModel:
         """Model of the most curved weights, from a sample of the sentences; of those that the sample knows."""
-        curvature = np.where(state.w != 0.0, self.run.surrogate.curvatures(state.active), 0.0)
+        curvature = np.where(state.w != 0.0, self.run.curvature(state), 0.0)
         most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
         problem = self.run.problem
         stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
-        model = build_model(self.run.surrogate, state.active, state.w, most, stride)
+        model = build_model(self.run.objective, state.plan, state.w, most, stride)
         known = np.flatnonzero(model.curvature > 0.1 * curvature[most])
         return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])
 

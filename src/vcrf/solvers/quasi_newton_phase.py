@@ -8,6 +8,7 @@ import numpy as np
 
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of
 from vcrf.solvers.state import State
+from vcrf.types import Floats
 
 if TYPE_CHECKING:
     from vcrf.solvers.working_set import _Run
@@ -36,13 +37,13 @@ class QuasiNewtonPhase:
     def __init__(self, run: _Run) -> None:
         self.run, self.memory, self.on_face = run, LbfgsMemory(_MEMORY), False
 
-    def scale(self, state: State) -> None:
-        """Give the memory the curvatures of the last pass.
+    def scale(self, state: State, curvature: Floats) -> None:
+        """Give the memory the curvatures of the surrogate at a state.
 
         At the optimum sum (truth - p) = c for a weight, and sum p (1 - p) is not much smaller: a floor for features
         whose posteriors are saturated on the way.
         """
-        curvature = self.run.surrogate.curvatures(state.active) + self.run.penalty_curvature(state.groups, state.w)
+        curvature = curvature + self.run.penalty_curvature(state.groups, state.w)
         floor = np.maximum(1e-3 * state.thresholds, 1e-8 * curvature.max(initial=1e-300))
         self.memory.inverse = 1.0 / np.maximum(curvature, floor)
 

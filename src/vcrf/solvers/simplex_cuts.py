@@ -19,7 +19,7 @@ import numpy as np
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, Point
 from vcrf.solvers.result import SolverResult
-from vcrf.surrogates.max_margin import Mixture
+from vcrf.structures.mixture import Mixture
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ class SimplexCuts(CuttingPlanes):
 
     def _cool(self, start: SolverResult | None) -> None:  # noqa: ARG002 - the first cuts have seen the start
         """Temperatures are of no use here, but all features are: they have a gradient under the uniform posterior."""
-        smooth = self.choice.smooth.build(self.problem, self.surrogate.keep, self.threads, self.lattice)
+        smooth = self.choice.smooth.build(self.problem, self.objective.keep, self.threads, self.lattice)
         none = np.zeros(0, np.int64)
         _, scan = smooth.scan(smooth.compile(none), np.zeros(0), self.limits)
-        smooth.workers.close()
-        self.surrogate.n_passes += 1
+        smooth.close()
+        self.objective.n_passes += 1
         self._add_features(np.union1d(scan.features, self.best.features))
 
     def _add_features(self, features: Ints) -> None:
@@ -206,7 +206,7 @@ class SimplexCuts(CuttingPlanes):
         return n_new + n_more
 
     def _decode(self, w: Floats) -> tuple[float, int]:
-        found = self.surrogate.find_best(self.active, w)
+        found = self.objective.find_best(self.active, w)
         objective = float(self.problem.weights @ found.values) + self._penalty_of(self.active.features, w)
         if objective < self.best.objective:
             self.best = Point(self.active.features, w.copy(), objective)
@@ -223,7 +223,7 @@ class SimplexCuts(CuttingPlanes):
             np.concatenate([np.zeros(0, np.uint32), *(one.labels.reshape(-1) for one in sentences)]),
             np.concatenate([np.zeros(0), *(one.lam * one.slope for one in sentences)]),
         )
-        found, scan = self._bound(lambda limits: self.surrogate.scan_mixture(mixture, limits), self._mean_loss())
+        found, scan = self._bound(lambda limits: self.objective.scan_mixture(mixture, limits), self._mean_loss())
         self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         new = np.setdiff1d(scan.features, self.active.features, assume_unique=True)
         if len(new):

@@ -8,7 +8,7 @@ import numpy as np
 
 from vcrf.solvers.owlqn import pseudo_gradient
 from vcrf.solvers.result import Status
-from vcrf.surrogates.active import ActiveSet
+from vcrf.structures.plan import Plan
 from vcrf.types import Floats, Ints
 
 
@@ -23,7 +23,7 @@ class Interrupted(Exception):
 class State:
     """Weights on a working set, with value and gradient of the smooth part there."""
 
-    active: ActiveSet
+    plan: Plan
     groups: Ints
     thresholds: Floats
     w: Floats

@@ -24,8 +24,10 @@ from vcrf.solvers.newton_phase import NewtonPhase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.solvers.state import Interrupted, State
-from vcrf.surrogates.choice import SmoothChoice
-from vcrf.surrogates.crf import Scan
+from vcrf.structures.scan import Scan
+from vcrf.structures.sums import NoVariances, Variances
+from vcrf.surrogates.choice import SmoothChoice, crf
+from vcrf.surrogates.smooth import Point
 from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
@@ -76,7 +78,7 @@ def solve(
     settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when a hundred passes
         decrease the objective by less than this share (None: tol / 100, and the gap has to rest too)
     watch : see `Watch`; its preferred weights are certified and returned
-    lattice : "dense", "patterns" or "auto", see `make_surrogate`
+    lattice : "dense", "patterns" or "auto", see `structures.chain.is_dense`
     surrogate : which one, and its loss (None: crf with `costs`)
     """
     from threadpoolctl import threadpool_limits
@@ -85,7 +87,7 @@ def solve(
     gap_moves, settle = (_GAP_MOVES, 0.01 * tol) if settle is None else (0.0, settle)
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
-        choice = surrogate or SmoothChoice("crf", None, np.zeros(problem.text.n_sentences) if costs is None else costs)
+        choice = surrogate or crf(problem, costs)
         run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
         run.watch, run.gap_moves = watch, gap_moves
         if not has_to_settle and not run.penalty.is_smooth_part:
@@ -142,10 +144,12 @@ class _Run:
         self.is_certifiable = self.is_penalised and not problem.is_partial
         no_limit = _MAX_PASSES if self.is_penalised else 200
         self.max_passes = no_limit if max_passes is None else max_passes
-        mass = choice.column_mass(problem)
+        mass = choice.mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
-        self.surrogate = choice.build(problem, keep, threads, lattice)
-        self.surrogate.allow_short_scans(True)
+        self.objective = choice.build(problem, keep, threads, lattice)
+        # Scans that may still leave out longer patterns than the working set's by two labels or more.
+        self.n_short_scans = problem.order
+        self.variances: Variances = NoVariances()
         self.quasi_newton = QuasiNewtonPhase(self)
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.newton = NewtonPhase(self)
@@ -198,7 +202,7 @@ class _Run:
                     raise Interrupted(Status.STALLED)
                 n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
         except (Interrupted, KeyboardInterrupt) as stop:
-            self.surrogate.allow_short_scans(False)
+            self.n_short_scans = 0
             status = stop.status if isinstance(stop, Interrupted) else Status.INTERRUPTED
             state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
             if self.gap(state) <= self.tol * state.objective:
@@ -209,14 +213,14 @@ class _Run:
         else:
             state, status = self._preferred(state, status)
         finally:
-            self.surrogate.workers.close()
+            self.objective.close()
         return self._result(state, status)
 
     def _preferred(self, state: State, status: Status) -> tuple[State, Status]:
         """The weights that the watch prefers, certified like any others."""
         if self.watch is None or self.watch.preferred is None:
             return state, status
-        self.surrogate.allow_short_scans(False)
+        self.n_short_scans = 0
         state, _ = self._certify(self._compile(*self.watch.preferred))
         if self.gap(state) <= self.tol * state.objective:
             return state, Status.CONVERGED
@@ -229,7 +233,7 @@ class _Run:
         """
         if self.problem.is_partial:
             return
-        now = self.surrogate.n_passes, state.objective, self.gap(state)
+        now = self.objective.n_passes, state.objective, self.gap(state)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if self.newton.is_large_round:
             # Their steps take seconds: what does not come closer with several of them will not.
@@ -244,7 +248,7 @@ class _Run:
             decrease = (self.mark[1] - now[1]) / max(now[1], 1e-300) * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
-                if has_model and can_model(self.surrogate, n_free, self.newton.most_weights):
+                if has_model and can_model(self.objective, n_free, self.newton.most_weights):
                     self.newton.is_block_enough = False
                 elif self.settle > 0.0:
                     raise Interrupted(Status.SETTLED)
@@ -260,7 +264,7 @@ class _Run:
         w = np.zeros(len(features))
         if start is not None:
             column, _, _ = self.problem.split_features(start.features)
-            kept = self.surrogate.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
+            kept = self.objective.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
             features = (
                 np.union1d(features, start.features[kept]) if len(features) != len(start.features) else features[kept]
             )
@@ -291,22 +295,33 @@ class _Run:
         return np.sort(np.concatenate(parts))
 
     def _compile(self, features: Ints, w: Floats) -> State:
-        active = self.surrogate.compile(features)
         groups = self.penalty.groups_of(features)
-        return State(active, groups, self.penalty.group_thresholds[groups], w)
+        return State(self.objective.compile(features), groups, self.penalty.group_thresholds[groups], w)
 
     # ----- evaluation and certificate
 
-    def evaluate(self, state: State, w: Floats, is_free: bool = False) -> State:
-        """The state at other weights of the same working set; a free pass is made even past the limit."""
-        if not is_free:
-            self.check_limit()
-        value, g_value = self.surrogate.value_and_gradient(state.active, w)
-        extra, g_extra = self.penalty.smooth(state.groups, w)
-        new = State(state.active, state.groups, state.thresholds, w, value, value + extra, g_value, g_value + g_extra)
+    def evaluate(self, state: State, w: Floats) -> State:
+        """The state at other weights of the same working set."""
+        self.check_limit()
+        return self._see(state, self.objective.at(state.plan, w))
+
+    def _see(self, state: State, point: Point) -> State:
+        """The state at a point of the same working set."""
+        new = self._state(state, point)
         if new.objective < self._best.objective:
             self._best = new
         return new
+
+    def _state(self, state: State, point: Point) -> State:
+        extra, g_extra = self.penalty.smooth(state.groups, point.w)
+        return State(
+            state.plan, state.groups, state.thresholds, point.w, point.value, point.value + extra, point.gradient,
+            point.gradient + g_extra,
+        )  # fmt: skip
+
+    def curvature(self, state: State) -> Floats:
+        """Curvatures of the surrogate at a state, for the price of a pass."""
+        return self.objective.curvature(self.objective.at(state.plan, state.w), self.variances)
 
     def try_weights(self, state: State, w: Floats) -> State:
         """As `evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
@@ -315,35 +330,26 @@ class _Run:
             return self.evaluate(state, w)
         except BudgetError as refusal:
             self.refusal = refusal
-            return State(state.active, state.groups, state.thresholds, w)
+            return State(state.plan, state.groups, state.thresholds, w)
 
     def check_limit(self) -> None:
-        if self.surrogate.n_passes >= self.max_passes:
+        if self.objective.n_passes >= self.max_passes:
             raise Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
 
     def _certify(self, state: State) -> tuple[State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
         share = self.newton.scan_share(state)
         limits = self.limits if share == 1.0 else {k: share * limit for k, limit in self.limits.items()}
-        value, scan = self.surrogate.scan(state.active, state.w, limits)
-        g_value = self.surrogate.gradient_of_last_pass(state.active)
+        point, scan = self.objective.scan(state.plan, state.w, limits, may_stop=self.n_short_scans > 0)
+        self.n_short_scans -= not scan.is_complete
+        self.variances = scan.variances
         if scan.is_complete:
-            found = certify(self.penalty, value, float(state.w @ g_value), scan.features, scan.gradients)
+            found = certify(self.penalty, point.value - float(point.w @ point.gradient), scan.features, scan.gradients)
             self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
-        extra, g_extra = self.penalty.smooth(state.groups, state.w)
-        state = State(
-            state.active,
-            state.groups,
-            state.thresholds,
-            state.w,
-            value,
-            value + extra,
-            g_value,
-            g_value + g_extra,
-        )
+        state = self._state(state, point)
         self.violation = self._kkt_violation(state, scan) if scan.is_complete else np.inf
         self._best = state
-        self.quasi_newton.scale(state)
+        self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
         return state, scan
 
     def _kkt_violation(self, state: State, scan: Scan) -> float:
@@ -354,7 +360,7 @@ class _Run:
         largest = float(np.abs(scan.gradients).max(initial=0.0)) or 1.0
         scale = np.where(state.thresholds > 0.0, state.thresholds, largest)
         inside = float((np.abs(state.pseudo) / scale).max(initial=0.0))
-        outside = ~np.isin(scan.features, state.active.features, assume_unique=True)
+        outside = ~np.isin(scan.features, state.plan.features, assume_unique=True)
         thresholds = self.penalty.thresholds(scan.features[outside])
         beyond = np.abs(scan.gradients[outside]) - thresholds
         return max(inside, float((beyond / np.where(thresholds > 0.0, thresholds, largest)).max(initial=0.0)))
@@ -373,30 +379,30 @@ class _Run:
         A longer pattern with a lexical column costs work at each of its tokens. Far from the optimum a billion
         candidates have millions of violators, most of which only stand for a few others.
         """
-        is_new = ~np.isin(scan.features, state.active.features, assume_unique=True)
+        is_new = ~np.isin(scan.features, state.plan.features, assume_unique=True)
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
         column, length, _ = self.problem.split_features(features)
         # One label more at a time: with shorter patterns in place, most of the longer ones are no violators any more.
-        reach = max(state.active.order + 1, int(min(length, default=2)))
+        reach = max(state.plan.order + 1, int(min(length, default=2)))
         near = np.flatnonzero(length <= reach)
         features, size, column, length = features[near], size[near], column[near], length[near]
         costly = np.flatnonzero((length > 1) & (column != self.problem.bias_column))
         ratio = size[costly] / np.maximum(self.penalty.thresholds(features[costly]), 1e-300)
         by_ratio = costly[np.argsort(-ratio, kind="stable")]
         work = np.cumsum(np.diff(self.problem.columns.ptr)[column[by_ratio]])
-        budget = max(_ENTRIES_PER_TOKEN * self.problem.n_tokens, len(state.active.cor_code))
+        budget = max(_ENTRIES_PER_TOKEN * self.problem.n_tokens, len(state.plan.cor_code))
         left_out = np.zeros(len(features), bool)
         left_out[by_ratio[work > budget]] = True
         features, size = features[~left_out], size[~left_out]
         n_first = _FIRST_PER_TOKEN * self.problem.n_tokens
-        if self.penalty.is_smooth_part and len(state.active) == 0 and len(features) > n_first:
+        if self.penalty.is_smooth_part and len(state.plan) == 0 and len(features) > n_first:
             excess = size - self.penalty.thresholds(features)
             features = np.sort(features[np.argsort(-excess, kind="stable")[:n_first]])
         return features
 
     def _change_working_set(self, state: State, kept: Bools, new: Ints) -> State:
-        features = np.union1d(state.active.features[kept], new)
-        where = np.searchsorted(features, state.active.features[kept])
+        features = np.union1d(state.plan.features[kept], new)
+        where = np.searchsorted(features, state.plan.features[kept])
         w = np.zeros(len(features))
         w[where] = state.w[kept]
         if len(new) > 0.2 * len(features):
@@ -404,8 +410,10 @@ class _Run:
         else:
             self.quasi_newton.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
-        state = self.evaluate(self._best, w, is_free=True)
-        self.quasi_newton.scale(state)
+        # A pass that is made even past the limit.
+        point = self.objective.at(self._best.plan, w)
+        state = self._see(self._best, point)
+        self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
         return state
 
     def penalty_curvature(self, groups: Ints, w: Floats) -> Floats:
@@ -420,10 +428,8 @@ class _Run:
     def gap_on_working_set(self, state: State) -> float:
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
         exceeding = np.flatnonzero(np.abs(state.g_value) > state.thresholds)
-        found = certify(
-            self.penalty, state.value, float(state.w @ state.g_value),
-            state.active.features[exceeding], state.g_value[exceeding],
-        )  # fmt: skip
+        intercept = state.value - float(state.w @ state.g_value)
+        found = certify(self.penalty, intercept, state.plan.features[exceeding], state.g_value[exceeding])
         return state.objective - max(found.lower_bound, 0.0)
 
     # ----- minimise on the working set
@@ -445,11 +451,11 @@ class _Run:
 
     def report(self, state: State, phase: str) -> None:
         record = IterationRecord(
-            self.surrogate.n_passes, time.perf_counter() - self.began, state.objective, self.gap(state),
-            self.violation, int(np.count_nonzero(state.w)), len(state.active), phase,
+            self.objective.n_passes, time.perf_counter() - self.began, state.objective, self.gap(state),
+            self.violation, int(np.count_nonzero(state.w)), len(state.plan), phase,
         )  # fmt: skip
         if self.watch is not None:
-            record = self.watch.look(record, state.active.features, state.w)
+            record = self.watch.look(record, state.plan.features, state.w)
         self.history.append(record)
         if self.watch is not None and self.watch.is_enough:
             raise Interrupted(Status.CHOSEN)
@@ -459,7 +465,7 @@ class _Run:
     def _result(self, state: State, status: Status) -> SolverResult:
         nonzero = np.flatnonzero(state.w)
         return SolverResult(
-            state.active.features[nonzero], state.w[nonzero], state.objective, self.gap(state), self.violation,
-            status, self.surrogate.n_passes, time.perf_counter() - self.began,
-            self.history, int(np.count_nonzero(self.surrogate.keep)),
+            state.plan.features[nonzero], state.w[nonzero], state.objective, self.gap(state), self.violation,
+            status, self.objective.n_passes, time.perf_counter() - self.began,
+            self.history, int(np.count_nonzero(self.objective.keep)),
         )  # fmt: skip

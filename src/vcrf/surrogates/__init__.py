@@ -14,7 +14,7 @@ __all__ = ["SurrogateValue", "evaluate", "exponential", "m3n", "structboost", "s
 
 
 def __getattr__(name: str) -> object:
-    # Late: the solver needs none of these. `vcrf.surrogates.crf` is the module of the training's surrogate.
+    # Late: the solver needs none of these.
     if name in __all__:
         from vcrf.surrogates import sentence
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,76 +9,49 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.losses import HammingLoss, Loss
 from vcrf.problem import Problem
-from vcrf.surrogates.compiled_loss import CompiledLoss, compile_loss
-from vcrf.surrogates.crf import CrfSurrogate, n_blocks
-from vcrf.surrogates.effort import check_effort
-from vcrf.surrogates.pattern_product import (
-    PatternExponential,
-    PatternExponentialProduct,
-    PatternProductSurrogate,
-    PatternStructBoost,
-)
-from vcrf.surrogates.patterns import PatternSurrogate, is_dense
-from vcrf.surrogates.product import (
-    ExponentialProductSurrogate,
-    ExponentialSurrogate,
-    ProductSurrogate,
-    StructBoostSurrogate,
-    largest_sentence_mass,
-)
+from vcrf.structures.chain import Chain
+from vcrf.structures.compiled_loss import compile_loss
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.surrogates.outer import LogMean, Mean, Outer
+from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats
 
-SMOOTH = ("crf", "structboost", "exponential")
+# The paper's smooth surrogates as outer functions of the log of a sum; see `surrogates.smooth`.
+OUTER: dict[str, Outer] = {
+    "crf": Mean(),
+    "structboost": LogMean(is_in_values=False),
+    "exponential": LogMean(is_in_values=True),
+}
+SMOOTH = tuple(OUTER)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothChoice:
-    """A smooth surrogate with its loss, ready to be built for a problem.
-
-    `loss` is None where the loss is Hamming, or none: the plain lattice with costs does then.
-    """
+    """A smooth surrogate with its loss, ready to be built for a problem."""
 
     kind: str
-    loss: CompiledLoss | None
-    costs: Floats
+    loss: TrainingLoss
     has_hessian: bool = True  # False does without Newton steps where they are to be had
 
-    def column_mass(self, problem: Problem) -> Floats:
+    def mass(self, problem: Problem) -> Floats:
         """Largest |gradient| that a feature of each column can have."""
-        return problem.column_mass if self.kind == "crf" else largest_sentence_mass(problem)
+        return OUTER[self.kind].mass(problem)
 
     def scaled(self, factor: float) -> SmoothChoice:
         """The same with the loss times a factor."""
-        loss = self.loss
-        if loss is not None:
-            cost, final, init, largest = (factor * x for x in (loss.cost, loss.final, loss.init, loss.largest))
-            loss = replace(loss, cost=cost, final=final, init=init, largest=largest)
-        return replace(self, loss=loss, costs=factor * self.costs)
+        return replace(self, loss=self.loss.scaled(factor))
 
-    def build(self, problem: Problem, keep: Bools, threads: int, lattice: str = "auto") -> CrfSurrogate:
-        """The surrogate, on the lattice asked for: see `is_dense`."""
-        dense, patterns = _CLASSES[self.kind, self.loss is None]
-        given = self.costs if self.loss is None else self.loss
-        surrogate: CrfSurrogate
-        is_on_dense = is_dense(problem, lattice, keeps_arcs=self.loss is not None)
-        check_effort(problem, keep, threads, n_blocks(problem), is_on_dense)
-        if is_on_dense:
-            surrogate = dense(problem, keep, given, threads)
-        else:
-            surrogate = patterns(problem, keep, given, threads, is_forced=lattice == "patterns")
-        surrogate.column_mass = self.column_mass(problem)
-        surrogate.has_hessian = surrogate.has_hessian and self.has_hessian
-        return surrogate
+    def build(self, problem: Problem, keep: Bools, threads: int = 1, lattice: str = "auto") -> SmoothObjective:
+        """The objective, on the lattice asked for: see `structures.chain.is_dense`."""
+        chain = Chain(problem, keep, threads, lattice, keeps_arcs=self.loss.automata is not None)
+        # Gradients of single sentences are known on the dense lattice alone.
+        has_hessian = self.has_hessian and (OUTER[self.kind].is_linear or chain.is_dense)
+        return SmoothObjective(chain, OUTER[self.kind], self.loss, problem.weights, self.mass(problem), has_hessian)
 
 
-# By surrogate, and whether the loss is Hamming or none: on the dense lattice, and on the automaton.
-_CLASSES: dict[tuple[str, bool], tuple[Callable[..., CrfSurrogate], Callable[..., CrfSurrogate]]] = {
-    ("crf", True): (CrfSurrogate, PatternSurrogate),
-    ("crf", False): (ProductSurrogate, PatternProductSurrogate),
-    ("exponential", True): (ExponentialSurrogate, PatternExponential),
-    ("exponential", False): (ExponentialProductSurrogate, PatternExponentialProduct),
-    ("structboost", False): (StructBoostSurrogate, PatternStructBoost),
-}
+def crf(problem: Problem, costs: Floats | None = None) -> SmoothChoice:
+    """The crf surrogate with what a wrong label costs in each sentence, (n_sentences,); None: no loss."""
+    return SmoothChoice("crf", TrainingLoss(np.zeros(problem.text.n_sentences) if costs is None else costs))
 
 
 def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
@@ -94,12 +66,13 @@ def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
             raise InputError(
                 "structboost multiplies by the loss: without one there is nothing to minimise. Give a loss."
             )
-        return SmoothChoice(kind, None, none)
+        return SmoothChoice(kind, TrainingLoss(none))
     if type(loss) is HammingLoss and kind != "structboost":
         # No automata are needed, nor would they do where labels are open: a label that is allowed costs nothing.
-        return SmoothChoice(kind, None, np.array([loss.token_cost(int(n)) for n in np.diff(problem.sent_ptr)]))
+        by_length = [loss.token_cost(int(n)) for n in np.diff(problem.sent_ptr)]
+        return SmoothChoice(kind, TrainingLoss(np.array(by_length, np.float64)))
     compiled = compile_loss(problem, loss)
     costs = compiled.hamming_costs(problem) if kind != "structboost" else None
     if costs is not None:
-        return SmoothChoice(kind, None, costs)
-    return SmoothChoice(kind, compiled, none)
+        return SmoothChoice(kind, TrainingLoss(costs))
+    return SmoothChoice(kind, TrainingLoss(none, compiled, picks=kind == "structboost"))

@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from vcrf.errors import InputError
 from vcrf.lattice import DenseLattice
-from vcrf.losses.automaton import TINY, LossAutomaton
+from vcrf.losses.automaton import LossAutomaton
+from vcrf.structures.log_domain import arc_posteriors
 from vcrf.types import Floats, Ints
 
 # exp of more overflows.
@@ -97,7 +98,7 @@ def structboost(
     """Voted Structured Boosting; arguments as for `crf`."""
     truth = _checked(lattice, automaton, y_true)
     valued = automaton.with_values()
-    log_loss = log_losses(valued)
+    log_loss = valued.log_losses()
     if _is_max(form):
         best = _best(lattice, valued, truth, log_loss, np.ones(len(log_loss)))
         return _exponential_of(best)
@@ -157,36 +158,6 @@ def evaluate(
             raise InputError(f"{surrogate} has only the form 'max', got {form!r}.")
         return _SURROGATES[surrogate](lattice, automaton, y_true)
     return _SURROGATES[surrogate](lattice, automaton, y_true, form or "sum")
-
-
-# ---- sums ----
-
-
-def arc_posteriors(
-    lattice: DenseLattice, automaton: LossAutomaton, final: Floats | None = None
-) -> tuple[float, Floats, float]:
-    """Log of the sum over y of exp(loss + score), posterior of the arcs, mean loss."""
-    from vcrf.kernels import product_log as kernels
-
-    arcs, n_labels, ptr = lattice._flat(), lattice.n_labels, automaton.state_ptr
-    final = automaton.final if final is None else final
-    if not len(arcs):
-        return automaton.init + float(final[0]), np.zeros_like(lattice.arcs), automaton.init + float(final[0])
-    bwd = kernels.backward(arcs, n_labels, ptr, automaton.next, automaton.cost, final)
-    log_z = automaton.init + float(bwd[0, 0])
-    posterior = np.zeros_like(arcs)
-    if log_z == -math.inf:
-        return log_z, posterior.reshape(lattice.arcs.shape), math.nan
-    at_end = np.zeros(len(final))
-    mean = kernels.posteriors(arcs, n_labels, ptr, automaton.next, automaton.cost, bwd, posterior, at_end)
-    mean += automaton.init + float(np.sum(at_end * np.where(at_end > 0.0, final, 0.0)))
-    return log_z, posterior.reshape(lattice.arcs.shape), mean
-
-
-def log_losses(valued: LossAutomaton) -> Floats:
-    """Logarithm of the loss at each last state of an automaton with values; -inf where it is 0."""
-    loss = valued.final + valued.init
-    return np.log(loss, out=np.full(len(loss), -np.inf), where=loss > TINY)
 
 
 # ---- maxima ----
@@ -258,21 +229,10 @@ def _checked(lattice: DenseLattice, automaton: LossAutomaton, y_true: npt.ArrayL
             f"{automaton.length} and {automaton.n_labels}. Build it from the sentence's own labels."
         )
     truth = lattice._checked_labels(y_true)
-    check_loss(automaton, truth)
+    automaton.check(truth)
     if lattice.score(truth) == -math.inf:
         raise InputError("The true labels are forbidden (-inf) in the lattice: a surrogate needs their score.")
     return truth
-
-
-def check_loss(automaton: LossAutomaton, truth: Ints) -> None:
-    """Refuse what no surrogate bounds: a loss that is infinite, negative, or not 0 for the truth."""
-    if not all(np.all(np.isfinite(part)) for part in (automaton.cost, automaton.final, automaton.init)):
-        raise InputError("The loss is infinite or not a number for some label sequence: surrogates need a finite one.")
-    least, own = automaton.least(), automaton.path_cost(truth)
-    if least < -TINY:
-        raise InputError(f"The loss of some label sequence is negative, {least:.6g}: it must be at least 0.")
-    if abs(own) > TINY:
-        raise InputError(f"The loss of the true labels is {own:.6g}: it must be 0.")
 
 
 def _arcs_of(lattice: DenseLattice, labels: Ints) -> Floats:

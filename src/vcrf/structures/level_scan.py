@@ -7,23 +7,25 @@ length only while max(E, emp) exceeds the least strength that a longer one could
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from vcrf.errors import BudgetError
 from vcrf.families.keys import take_rows
-from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.crf import Scan
-from vcrf.surrogates.norm_bounds import NormBounds
-from vcrf.surrogates.workers import cut
+from vcrf.structures.arcs import ArcPotentials, arcs_of
+from vcrf.structures.norm_bounds import NormBounds
+from vcrf.structures.plan import ArcPlan, Plan
+from vcrf.structures.scan import Scan, Wanted, scan_labels
+from vcrf.structures.sums import KnownVariances, Sums
+from vcrf.structures.workers import cut
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
     from vcrf.kernels.pattern_levels import Level
-    from vcrf.surrogates.max_margin import Mixture
-    from vcrf.surrogates.patterns import PatternSurrogate
+    from vcrf.structures.chain import Chain
+    from vcrf.structures.mixture import Mixture
 
 # Share of a limit that the runs left out may add up to.
 _SLACK = 1e-7
@@ -34,19 +36,41 @@ _MAX_SUMS = 1 << 22
 MAX_KEPT = 20_000_000
 
 
+class _Pass(NamedTuple):
+    """What a scan by length reads of a pass.
+
+    residuals : (n_tokens, n_labels), posterior less truth; spread : the same with labels of one sequence as the truth
+    exact : gradient of the plan's features, None where there are none
+    """
+
+    plan: Plan
+    weights: Floats
+    residuals: Floats
+    spread: Floats
+    exact: Floats | None = None
+
+    @property
+    def arcs(self) -> ArcPlan:
+        return arcs_of(self.plan)
+
+
 class LevelScan:
-    """One scan, after a pass of the surrogate at the weights."""
+    """One scan; `sums` are of a pass on the automaton at the weights, and `exact` the gradient of its features."""
 
-    def __init__(self, surrogate: PatternSurrogate, active: ActiveSet, limits: dict[int, Floats]) -> None:
-        from vcrf.surrogates.patterns import _plan_of
+    def __init__(self, chain: Chain, sums: Sums, exact: Floats, wanted: Wanted) -> None:
+        if not isinstance(sums.potentials, ArcPotentials):
+            raise TypeError("A scan by length needs the sums of a pass on the automaton.")
+        self.sums, self.potentials = sums, sums.potentials
+        self._begin(chain, _Pass(sums.plan, sums.weights, sums.residuals, sums.spread[0], exact), wanted)
 
-        self.surrogate, self.active, self.limits = surrogate, active, limits
-        self.problem, self.plan = surrogate.problem, _plan_of(active)
+    def _begin(self, chain: Chain, found: _Pass, wanted: Wanted) -> None:
+        self.chain, self.found, self.limits, self.mass = chain, found, wanted.limits, wanted.mass
+        self.problem, self.active, self.plan = chain.problem, found.plan, found.arcs
         self.n_labels, self.order = self.problem.n_labels, self.problem.order
+        self.token_weights = np.repeat(found.weights, np.diff(self.problem.sent_ptr))
         values = self.problem.columns.values
         self.most = max(1.0, float(np.abs(values).max(initial=0.0)))
         self.has_signs = bool(np.any(values < 0.0))
-        self.mass = surrogate.column_mass
         self.is_open = self.problem.partial_sentences
         self.floors = self._floors()
         self.least = self._least()
@@ -65,7 +89,7 @@ class LevelScan:
 
     def _can(self, k: int) -> Bools:
         """Columns that can exceed a limit of length k at some token."""
-        return np.asarray(self.surrogate.keep & (self.mass > self.limits[k]))
+        return np.asarray(self.chain.keep & (self.mass > self.limits[k]))
 
     def _least(self) -> float:
         """Posterior below which a run is not continued: all that is left out stays below _SLACK times each limit."""
@@ -101,18 +125,24 @@ class LevelScan:
         features = np.concatenate([np.zeros(0, np.int64), *self.features])
         gradients = np.concatenate([np.zeros(0), *self.gradients])
         by_number = np.argsort(features, kind="stable")
+        norms = {k: self.bounds.norms(k, self._can(k)) for k in range(1, self.order + 1)} if is_complete else None
+        return self._with_known(
+            Scan(features[by_number], gradients[by_number], is_complete, norms, self._known_variances(is_complete))
+        )
+
+    def _known_variances(self, is_complete: bool) -> KnownVariances:
+        """Variances of the patterns looked at; a complete scan leaves out those whose counts are below every limit."""
         known, variances = self.variances
         order = np.argsort(known)
-        self.variances = known[order], variances[order]
-        norms = {k: self.bounds.norms(k, self._can(k)) for k in range(1, self.order + 1)} if is_complete else None
-        return self._with_known(Scan(features[by_number], gradients[by_number], is_complete, norms))
+        return KnownVariances(known[order], variances[order], min(self.least_limit, 1.0) if is_complete else 1.0)
 
     def _with_known(self, scan: Scan) -> Scan:
         """The scan with the exact gradients of the features in the working set, which the pass has found."""
+        if self.found.exact is None:
+            return scan
         is_active = np.isin(scan.features, self.active.features, assume_unique=True)
-        exact = self.surrogate.gradient_of_last_pass(self.active)
         gradients = scan.gradients.copy()
-        gradients[is_active] = exact[np.searchsorted(self.active.features, scan.features[is_active])]
+        gradients[is_active] = self.found.exact[np.searchsorted(self.active.features, scan.features[is_active])]
         column, length, _ = self.problem.split_features(scan.features)
         limits = np.stack([self.limits[k] for k in range(1, self.order + 1)])[length.astype(np.int64) - 1, column]
         kept = ~is_active | (np.abs(gradients) > limits)
@@ -126,7 +156,9 @@ class LevelScan:
 
     def _scan_labels(self) -> None:
         which = np.flatnonzero(self._can(1))
-        features, gradients = self.surrogate._scan_length(1, which.astype(np.uint32), self.limits[1][which])
+        features, gradients = scan_labels(
+            self.chain, self.found.residuals, which.astype(np.uint32), self.limits[1][which]
+        )
         self.features.append(features)
         self.gradients.append(gradients)
         self.bounds.suspect_labels(np.unique(features // self.problem.stride))
@@ -143,9 +175,9 @@ class LevelScan:
         # E and emp are at most the floor each, and sum to the mass.
         left = np.where(can, floor, 0.0)
         self.bounds.leave_labels(2.0 * left * np.minimum(left * self.n_labels, self.mass))
-        marginals = self.surrogate._spread[0].copy()
-        marginals[np.arange(problem.n_tokens), problem.y] += self.surrogate.token_weights
-        truth = marginals - self.surrogate._residuals
+        marginals = self.found.spread.copy()
+        marginals[np.arange(problem.n_tokens), problem.y] += self.token_weights
+        truth = marginals - self.found.residuals
         room = 4 * len(columns) + 16
         table = problem.columns
         while True:
@@ -209,13 +241,13 @@ class LevelScan:
         from vcrf.kernels.blocks import PassOutput
         from vcrf.kernels.pattern_counts import LevelSums
 
-        s, problem, plan = self.surrogate, self.problem, self.plan
-        bounds = cut(problem.sent_ptr, min(_BLOCKS, s._n_blocks))
+        s, problem, plan, loss = self.potentials, self.problem, self.plan, self.sums.loss
+        bounds = cut(problem.sent_ptr, min(_BLOCKS, self.chain.n_blocks))
         contexts = np.flatnonzero(trie.node_of >= 0)
         by_size = contexts[np.argsort(plan.automaton.size[contexts], kind="stable")]
         size_ptr = np.searchsorted(plan.automaton.size[by_size], np.arange(self.order + 2))
-        column_pairs, sentences = self._column_pairs(pairs), s._sentences()
-        level, (loss, picks) = self._level_of(k, trie), s._loss_rows()
+        column_pairs, sentences = self._column_pairs(pairs), s.sentences(loss, self.sums.weights)
+        level = self._level_of(k, trie)
         n_slots = int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         n_pairs = len(pairs.column) * self.n_labels
         all_sums = {a: self._empty_sums(n_slots, n_pairs) for a in bounds[:-1]}
@@ -227,21 +259,21 @@ class LevelScan:
                 pattern_counts.count_truth(
                     sentences, first, last, self.n_labels, k, self.is_open, trie, column_pairs, sums
                 )
-            if len(loss.width):
+            if loss.automata is not None:
                 pattern_scan.level_block(
-                    sentences, loss, picks, first, last, self.n_labels, k, self.active.rows, s._scores, plan.graph,
-                    plan.automaton.fail, s._arcs, s._corrections, s._local, trie, by_size, size_ptr, self.least,
-                    column_pairs, output, sums,
+                    sentences, loss.arrays, loss.picks, first, last, self.n_labels, k, self.active.rows, s.scores,
+                    plan.graph, plan.automaton.fail, s.arcs, s.corrections, s.local, trie, by_size, size_ptr,
+                    self.least, column_pairs, output, sums,
                 )  # fmt: skip
             else:
                 pattern_levels.level_lanes(
-                    sentences, first, last, self.n_labels, level, self.active.rows, s._scores, plan.graph, s._arcs,
-                    s._corrections, s._local, clamp, self.is_open, trie, column_pairs, output, sums,
+                    sentences, first, last, self.n_labels, level, self.active.rows, s.scores, plan.graph, s.arcs,
+                    s.corrections, s.local, clamp, self.is_open, trie, column_pairs, output, sums,
                 )  # fmt: skip
 
         for clamp in (False, True) if problem.is_partial else (False,):
             output = PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
-            s.workers.run(lambda a, b, clamp=clamp, output=output: block(clamp, output, a, b), bounds)  # type: ignore[misc]
+            self.chain.workers.run(lambda a, b, clamp=clamp, output=output: block(clamp, output, a, b), bounds)  # type: ignore[misc]
             for i in np.flatnonzero(output.hard):
                 if not clamp or self.is_open[i]:
                     self._add_hard(k, int(i), clamp, trie, by_size, size_ptr, column_pairs, all_sums[bounds[0]])
@@ -276,17 +308,17 @@ class LevelScan:
     ) -> None:
         from vcrf.kernels import pattern_scan
 
-        s, plan = self.surrogate, self.plan
+        s, plan, weights = self.potentials, self.plan, self.sums.weights
         start, stop = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
-        if stop - start < k or s.weights[i] == 0.0:
+        if stop - start < k or weights[i] == 0.0:
             return
-        given, rows = s._hard_rows(self.active, plan, i, clamp)
+        given, rows = s.hard_rows(self.sums, i, clamp)
         here, touched, old, new = pattern_scan.level_scratch(
             k, self.n_labels, trie, len(pairs.pair_node) > 0, int(rows.lanes.max())
         )
         pattern_scan.level_sentence(
-            k, start, self.n_labels, plan.graph, plan.automaton.fail, s._arcs.factor, s._arcs.factor.copy(), s._local,
-            rows, 1.0, trie, by_size, size_ptr, np.zeros(0), given, float(s.weights[i]), self.least, pairs,
+            k, start, self.n_labels, plan.graph, plan.automaton.fail, s.arcs.factor, s.arcs.factor.copy(), s.local,
+            rows, 1.0, trie, by_size, size_ptr, np.zeros(0), given, float(weights[i]), self.least, pairs,
             sums.observed if clamp else sums.expected, sums.squares[:0] if clamp else sums.squares,
             sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient, -1.0 if clamp else 1.0, here,
             touched, old, new,
@@ -328,7 +360,7 @@ class LevelScan:
         columns, codes = columns[exceeding], codes[exceeding]
         signed = np.where(gradients[exceeding] < 0.0, -1.0, 1.0) * sizes[exceeding]
         if self.problem.observed_for(k) and len(columns):
-            seen = self.surrogate.problem.observed(k)
+            seen = self.problem.observed(k)
             number = columns * self.n_labels**k + codes
             at = np.minimum(np.searchsorted(seen, number), max(len(seen) - 1, 0))
             kept = np.flatnonzero(seen[at] == number) if len(seen) else np.zeros(0, np.int64)
@@ -368,7 +400,7 @@ class LevelScan:
     def _kept(self, k: int, codes: Ints, sums: LevelSums) -> Ints:
         """Sorted codes of the patterns of length k whose counts exceed the least limit of longer ones."""
         floor = float(self.floors[k + 1].min(initial=np.inf))
-        missed = max(k - 2, 0) * self.least * float(self.surrogate.token_weights.sum())
+        missed = max(k - 2, 0) * self.least * float(self.token_weights.sum())
         kept = self.most * (self._size(sums.expected, sums.observed) + missed) > floor
         found = self._slot_codes(k, codes)
         # Both parts must be kept: the one without the oldest label is, by construction.
@@ -406,11 +438,12 @@ class LevelScan:
 class MixtureScan(LevelScan):
     """A scan at a mixture of label sequences: no pass is needed, and nothing is left out.
 
-    The surrogate has the weights of the sentences, their shares' sums, and the residuals of labels.
+    `residuals` are those of labels, (n_tokens, n_labels).
     """
 
-    def __init__(self, surrogate: PatternSurrogate, mixture: Mixture, limits: dict[int, Floats]) -> None:
-        super().__init__(surrogate, surrogate.compile(np.zeros(0, np.int64)), limits)
+    def __init__(self, chain: Chain, mixture: Mixture, residuals: Floats, wanted: Wanted) -> None:
+        empty = chain.compile(np.zeros(0, np.int64))
+        self._begin(chain, _Pass(empty, mixture.weights(chain.problem), residuals, residuals), wanted)
         self.mixture, self.least = mixture, 0.0
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
@@ -419,13 +452,10 @@ class MixtureScan(LevelScan):
         mixture, n_slots = self.mixture, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         sums = self._empty_sums(n_slots, len(pairs.column) * self.n_labels)
         pattern_counts.count_mixture(
-            k, self.problem.sent_ptr, self.problem.y, self.surrogate.weights, mixture.sentence, mixture.label_ptr,
+            k, self.problem.sent_ptr, self.problem.y, self.found.weights, mixture.sentence, mixture.label_ptr,
             mixture.labels, mixture.share, self.n_labels, trie, self._column_pairs(pairs), sums,
         )  # fmt: skip
         return sums
-
-    def _with_known(self, scan: Scan) -> Scan:
-        return scan
 
 
 class _Pairs:

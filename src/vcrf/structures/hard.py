@@ -51,7 +51,7 @@ def redo_hard_sentence(
     """
     start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
     y = sentences.y[start:stop].astype(np.int64)
-    node = _with_loss(sentences, i, node, clamp)
+    node = with_loss(sentences, i, node, clamp)
     lattice = DenseLattice(lattice_arcs(node, start, n_labels, tables, cor), n_labels, tables.order)
     out.values[i] = lattice.log_partition() - lattice.score(y)
     return write_posterior(lattice.arc_marginals(), sentences, i, n_labels, tables, cor, counts, out)
@@ -88,7 +88,7 @@ def write_posterior(
     return flat
 
 
-def _with_loss(sentences: Sentences, i: int, node: Floats, clamp: bool) -> Floats:
+def with_loss(sentences: Sentences, i: int, node: Floats, clamp: bool) -> Floats:
     """Node scores plus the loss of wrong labels, or, clamped, minus infinity at labels that are not allowed."""
     start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
     if len(sentences.allowed):

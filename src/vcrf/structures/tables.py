@@ -6,22 +6,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.surrogates.active import ActiveSet
-from vcrf.surrogates.workers import Workers
+from vcrf.structures.plan import Plan
+from vcrf.structures.workers import Workers
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
 
 
-def build_tables(active: ActiveSet, w: Floats, n_labels: int, order: int) -> Tables:
+def key_scores(plan: Plan, w: Floats, n_labels: int, workers: Workers) -> Floats:
+    """Scores of single labels by key, (n_rows, n_labels)."""
+    from vcrf.kernels import potentials
+
+    scores = np.empty((len(plan.row_ptr) - 1, n_labels))
+    workers.run(
+        lambda a, b: potentials.key_scores(
+            plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
+        ),
+        plan.row_bounds,
+    )
+    return scores
+
+
+def build_tables(plan: Plan, w: Floats, n_labels: int, order: int) -> Tables:
     """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
     from vcrf.kernels.blocks import Tables
 
     sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
     log = np.zeros(int(offsets[-1]))
-    log[offsets[active.table_sizes] + active.table_codes] = w[active.table_features]
+    log[offsets[plan.table_sizes] + plan.table_codes] = w[plan.table_features]
     shift, span = np.zeros(order + 1), 0.0
     exp = np.empty_like(log)
     for depth in range(1, order + 1):
@@ -46,16 +60,16 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
     return folded
 
 
-def slot_corrections(active: ActiveSet, w: Floats, workers: Workers) -> Corrections:
+def slot_corrections(plan: Plan, w: Floats, workers: Workers) -> Corrections:
     """What the features of longer patterns with lexical columns add at each token."""
     from vcrf.kernels import blocks, potentials
 
-    score, factor = np.empty(len(active.slot_code)), np.empty(len(active.slot_code))
+    score, factor = np.empty(len(plan.slot_code)), np.empty(len(plan.slot_code))
     workers.run(
         lambda a, b: potentials.slot_scores(
-            active.cor_ptr, active.cor_feature, active.cor_values, active.cor_slot, w, active.slot_ptr, a, b, score,
+            plan.cor_ptr, plan.cor_feature, plan.cor_values, plan.cor_slot, w, plan.slot_ptr, a, b, score,
             factor,
         ),
-        active.token_bounds,
+        plan.token_bounds,
     )  # fmt: skip
-    return blocks.Corrections(active.slot_ptr, active.slot_size, active.slot_code, active.slot_flip, score, factor)
+    return blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)

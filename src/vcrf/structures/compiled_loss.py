@@ -11,7 +11,6 @@ from vcrf.errors import InputError
 from vcrf.losses.automaton import LossAutomaton
 from vcrf.losses.loss import Loss
 from vcrf.problem import Problem
-from vcrf.surrogates.sentence import check_loss
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -28,6 +27,7 @@ class CompiledLoss:
     final_ptr, final : CSR over sentences, cost of each last state
     init : (n_sentences,)
     largest : (n_sentences,) the largest loss of any label sequence
+    lengths : (n_sentences,) number of labels
     """
 
     n_labels: int
@@ -39,6 +39,7 @@ class CompiledLoss:
     final: Floats
     init: Floats
     largest: Floats
+    lengths: Ints
 
     def automaton(self, problem: Problem, i: int) -> LossAutomaton:
         """The automaton of one sentence, which must not be empty."""
@@ -101,7 +102,7 @@ def join_automata(problem: Problem, automaton_of: Callable[[Ints], LossAutomaton
                 f"Expected an automaton of {len(y)} tokens and {problem.n_labels} labels, got {automaton}."
             )
         if check:
-            check_loss(automaton, y)
+            automaton.check(y)
         widths.append(np.diff(automaton.state_ptr)[:-1])
         successors.append(automaton.next.astype(np.uint32))
         costs.append(automaton.cost)
@@ -121,4 +122,5 @@ def join_automata(problem: Problem, automaton_of: Callable[[Ints], LossAutomaton
         np.concatenate([np.zeros(0), *finals]),
         np.array(inits, np.float64),
         np.array(largest, np.float64),
+        np.diff(problem.sent_ptr),
     )

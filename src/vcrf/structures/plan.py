@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vcrf.families.keys import KeyGroup
+from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Problem
-from vcrf.surrogates.workers import cut
+from vcrf.structures.workers import cut
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.hessian import Firing
+    from vcrf.kernels.patterns import Graph
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
@@ -36,12 +38,27 @@ class GroupEntries:
 
 
 @dataclass(frozen=True)
-class ActiveSet:
+class ArcPlan:
+    """The automaton of a plan's tag patterns, and which arcs its features are on.
+
+    `table_arcs` are those of the plain patterns, `cor_arcs` those of the corrections' slots; `is_cheap` says whether
+    passes use the automaton.
+    """
+
+    automaton: PatternAutomaton
+    graph: Graph
+    table_arcs: Ints
+    cor_arcs: UInts32
+    is_cheap: bool
+
+
+@dataclass(frozen=True)
+class Plan:
     """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections.
 
     Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
     one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
-    its code the other way round.
+    its code the other way round. `arcs` is for passes on a pattern automaton.
     """
 
     features: Ints
@@ -76,18 +93,19 @@ class ActiveSet:
     slot_flip: UInts32
     token_bounds: list[int]
     cor_bounds: list[int]
+    arcs: ArcPlan | None = None
 
     def __len__(self) -> int:
         return len(self.features)
 
 
-def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -> ActiveSet:
+def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -> Plan:
     """Arrays for a sorted set of features: single labels by key, plain patterns as a table, the rest by token."""
     column, length, code = problem.split_features(features)
     is_plain = column == problem.bias_column
     in_table = np.flatnonzero((length > 1) & is_plain)
     corrected = np.flatnonzero((length > 1) & ~is_plain)
-    return ActiveSet(
+    return Plan(
         features=features,
         labels=code,
         table_features=in_table,
@@ -208,17 +226,17 @@ def _compile_corrections(
     }
 
 
-def firing_of(active: ActiveSet, chosen: Ints) -> Firing:
+def firing_of(plan: Plan, chosen: Ints) -> Firing:
     """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
     from vcrf.kernels.hessian import Firing
 
-    position = np.full(len(active), -1, np.int64)
+    position = np.full(len(plan), -1, np.int64)
     position[chosen] = np.arange(len(chosen))
-    in_table = np.flatnonzero(position[active.table_features] >= 0)
+    in_table = np.flatnonzero(position[plan.table_features] >= 0)
     return Firing(
-        active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values,
-        active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
-        active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,
+        plan.rows, plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values,
+        plan.cor_ptr, plan.cor_code, plan.cor_feature, plan.cor_values,
+        plan.table_codes[in_table].astype(np.int64), position[plan.table_features[in_table]], position,
     )  # fmt: skip
 
 

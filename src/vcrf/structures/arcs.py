@@ -1,0 +1,264 @@
+"""Passes on a pattern automaton: their cost follows the tag patterns in the working set, not n_labels**order.
+
+With loss automata, states are pairs of a context and a state of the loss; see `kernels.pattern_rows`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
+from vcrf.lattice.automaton import find_arcs, make_graph
+from vcrf.lattice.patterns import sentence_lattice
+from vcrf.structures.hard import check_hard, with_loss
+from vcrf.structures.log_domain import posteriors, push
+from vcrf.structures.plan import ArcPlan, Plan
+from vcrf.structures.sums import Found, Sums, make_sums
+from vcrf.structures.tables import key_scores, slot_corrections
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.types import Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+    from vcrf.kernels.pattern_scan import Rows
+    from vcrf.kernels.patterns import ArcScores, LocalArcs
+    from vcrf.structures.chain import Chain
+
+# What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
+_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 2.5, 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class ArcPotentials:
+    """A plan at some weights: scores of single labels by key, of the automaton's arcs, and corrections of arcs."""
+
+    chain: Chain
+    plan: Plan
+    w: Floats
+    scores: Floats
+    arcs: ArcScores
+    corrections: Corrections
+    local: LocalArcs
+
+    @property
+    def by_arcs(self) -> ArcPlan:
+        """The automaton."""
+        return arcs_of(self.plan)
+
+    def values(self, loss: TrainingLoss) -> Floats:
+        """The log of the sum of each sentence, less the score of the truth."""
+        output, weights = self.chain.spare.output(len(self.corrections.score)), self.chain.problem.weights
+        if loss.automata is None:
+            self._plain(output, loss, weights, clamp=False)
+        else:
+            self._product(output, loss, weights, values_only=True)
+        values = output.values.copy()
+        self.chain.spare.give_back(output)
+        return values
+
+    def sums(self, loss: TrainingLoss, weights: Floats) -> Sums:
+        """One pass, with so much weight on each sentence."""
+        from vcrf.kernels import patterns
+
+        chain, n_slots = self.chain, len(self.corrections.score)
+        output, truth = chain.spare.output(n_slots), None
+        if loss.automata is not None:
+            found = self._product(output, loss, weights, values_only=False)
+        else:
+            found = self._plain(output, loss, weights, clamp=False)
+            if chain.problem.is_partial:
+                truth = self._plain(chain.empty_output(n_slots), loss, weights, clamp=True)
+        sums = make_sums(self, loss, weights, found, truth, chain.spare)
+        patterns.sum_counts(self.by_arcs.automaton.up, sums.counts)
+        return sums
+
+    def plain_gradient(self, counts: Floats) -> Floats:
+        """Gradient of the plan's plain tag patterns from the counts of arcs."""
+        return counts[self.by_arcs.table_arcs]
+
+    def sentences(self, loss: TrainingLoss, weights: Floats) -> Sentences:
+        """The sentences as the kernels take them."""
+        from vcrf.kernels.blocks import Sentences
+
+        problem = self.chain.problem
+        return Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed, loss.arrays.bound)
+
+    # ----- passes
+
+    def _plain(self, output: PassOutput, loss: TrainingLoss, weights: Floats, clamp: bool) -> Found:
+        """One forward-backward, with the counts of arcs; clamped, over the allowed labels of partial sentences."""
+        from vcrf.kernels import pattern_pass
+
+        chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
+        sentences = self.sentences(loss, weights)
+        number = {a: i for i, a in enumerate(chain.sentence_bounds)}
+        counts = np.zeros((len(number), plan.automaton.n_arcs))
+
+        def block(first: int, last: int) -> None:
+            if clamp and not np.any(problem.partial_sentences[first:last]):
+                return
+            pattern_pass.pattern_pass(
+                sentences, first, last, problem.n_labels, plan.automaton.order, self.plan.rows, self.scores, plan.graph,
+                self.arcs, self.corrections, self.local, clamp, counts[number[first]], output,
+            )  # fmt: skip
+
+        chain.workers.run(block, chain.sentence_bounds)
+        for i in np.flatnonzero(output.hard).tolist():
+            lattice = self.hard_lattice(sentences, i, clamp, int(problem.sent_ptr[i + 1] - problem.sent_ptr[i]))
+            _redo_hard_sentence(
+                sentences, i, lattice, lattice.log_partition(), lattice.arc_marginals(), self.local, counts[-1], output
+            )
+        return self._found(output, counts, np.zeros(0))
+
+    def _product(self, output: PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
+        """Forward-backward with the loss; never clamped, because all labels are known."""
+        from vcrf.kernels import pattern_rows
+
+        chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
+        sentences = self.sentences(loss, weights)
+        number = {a: i for i, a in enumerate(chain.sentence_bounds)}
+        counts, means = np.zeros((len(number), plan.automaton.n_arcs)), np.zeros(problem.text.n_sentences)
+
+        def block(first: int, last: int) -> None:
+            pattern_rows.rows_pass(
+                sentences, loss.arrays, first, last, problem.n_labels, self.plan.rows, self.scores, plan.graph,
+                self.arcs, self.corrections, self.local, loss.picks, values_only, counts[number[first]], means, output,
+            )  # fmt: skip
+
+        chain.workers.run(block, chain.sentence_bounds)
+        for i in np.flatnonzero(output.hard).tolist():
+            automaton, final = loss.automaton(problem, i)
+            lattice = self.hard_lattice(sentences, i, False, int(automaton.state_ptr[-1]))
+            log_z, cond = push(lattice, automaton, final)
+            marginals, mean = np.zeros((lattice.n_positions, plan.automaton.n_states, problem.n_labels)), 0.0
+            if log_z > -np.inf:
+                marginals, mean = posteriors(lattice, automaton, final, cond)
+            means[i] = mean
+            _redo_hard_sentence(sentences, i, lattice, log_z, marginals, self.local, counts[-1], output)
+        return self._found(output, counts, means)
+
+    def _found(self, output: PassOutput, counts: Floats, means: Floats) -> Found:
+        """What a pass wrote; it keeps no messages."""
+        residuals = output.residuals.reshape(-1, self.chain.problem.n_labels)
+        n_hard = int(np.count_nonzero(output.hard))
+        return Found(output.values, residuals, output.cor_residuals, counts.sum(axis=0), n_hard, means=means)
+
+    # ----- sentences in the log domain
+
+    def hard_rows(self, sums: Sums, i: int, clamp: bool) -> tuple[Floats, Rows]:
+        """P(label | context, row of the loss automaton) of a hard sentence, flat, and the rows."""
+        from vcrf.kernels.pattern_scan import Rows, _plain_rows
+
+        problem, sentences = self.chain.problem, self.sentences(sums.loss, sums.weights)
+        if sums.loss.automata is None:
+            lattice = self.hard_lattice(sentences, i, clamp, int(problem.sent_ptr[i + 1] - problem.sent_ptr[i]))
+            return lattice._conditionals.reshape(-1), _plain_rows(lattice.n_positions)
+        automaton, final = sums.loss.automaton(problem, i)
+        ptr = automaton.state_ptr
+        lattice = self.hard_lattice(sentences, i, False, int(ptr[-1]))
+        successor = automaton.next.reshape(-1).astype(np.uint32)
+        return push(lattice, automaton, final)[1], Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+
+    def hard_lattice(self, sentences: Sentences, i: int, clamp: bool, n_rows: int) -> PatternLattice:
+        """Sentence i, with a Hamming loss, in the log domain; `n_rows` states of the loss are kept over its tokens."""
+        from vcrf.kernels import potentials
+
+        problem, plan = self.chain.problem, self.by_arcs
+        t0, t1 = problem.sent_ptr[i], problem.sent_ptr[i + 1]
+        check_hard(int(t1 - t0), n_rows, plan.automaton.n_states * problem.n_labels)
+        node = np.empty((t1 - t0) * problem.n_labels)
+        potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
+        node = with_loss(sentences, i, node.reshape(-1, problem.n_labels), clamp)
+        return sentence_lattice(plan.automaton, node, self.arcs.log, self.local, int(t0))
+
+
+def arc_potentials(chain: Chain, plan: Plan, w: Floats) -> ArcPotentials:
+    """The plan's scores on the arcs of its automaton."""
+    arcs = arcs_of(plan)
+    corrections = slot_corrections(plan, w, chain.workers)
+    return ArcPotentials(
+        chain, plan, w, key_scores(plan, w, chain.problem.n_labels, chain.workers),
+        arc_scores(arcs.automaton, arcs.table_arcs, w[plan.table_features]), corrections,
+        local_arcs(corrections, arcs.cor_arcs),
+    )  # fmt: skip
+
+
+def arcs_of(plan: Plan) -> ArcPlan:
+    """The plan's automaton."""
+    if plan.arcs is None:
+        raise TypeError("This plan was compiled for the dense lattice: it has no automaton.")
+    return plan.arcs
+
+
+def compile_arcs(plan: Plan, n_labels: int, is_forced: bool) -> ArcPlan:
+    """The automaton of a plan's patterns; forced, passes use it also where the dense lattice would be cheaper."""
+    sizes = np.concatenate([plan.table_sizes, plan.slot_size])
+    codes = np.concatenate([plan.table_codes, plan.slot_code])
+    automaton = build_automaton(n_labels, sizes, codes)
+    arcs = find_arcs(automaton, sizes, codes)
+    n_table = len(plan.table_sizes)
+    is_cheap = is_forced or (plan.order > 2 and pass_cost(automaton) < _DENSE_ARC * n_labels**plan.order)
+    return ArcPlan(automaton, make_graph(automaton), arcs[:n_table], arcs[n_table:].astype(np.uint32), is_cheap)
+
+
+def pass_cost(automaton: PatternAutomaton) -> float:
+    """Predicted nanoseconds a token."""
+    n_long, n_labels = automaton.n_states - automaton.n_labels, automaton.n_labels
+    n_own = automaton.n_arcs - n_labels**2
+    return _DENSE_ARC * n_labels**2 + _OWN_ARC * n_own + _CONTEXT * n_long
+
+
+def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
+    """Scores of all arcs from those of plain patterns, given by their arcs."""
+    from vcrf.kernels import patterns
+    from vcrf.kernels.blocks import Tables
+
+    log = np.zeros(automaton.n_arcs)
+    np.add.at(log, arcs, w)
+    patterns.sum_scores(automaton.up, log)
+    shift, none = float(log.max()), np.zeros(0)
+    span = shift - float(log.min())
+    tables = Tables(automaton.order, np.zeros(0, np.int64), none, none, none, none, none, span)
+    factor = np.exp(np.maximum(log - shift, -700.0))
+    return patterns.ArcScores(log, factor, shift, tables)
+
+
+def local_arcs(corrections: Corrections, arcs: UInts32) -> LocalArcs:
+    """Corrections by their arcs."""
+    from vcrf.kernels.patterns import LocalArcs
+
+    return LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
+
+
+def _redo_hard_sentence(
+    sentences: Sentences,
+    i: int,
+    lattice: PatternLattice,
+    log_z: float,
+    marginals: Floats,
+    local: LocalArcs,
+    counts: Floats,
+    out: PassOutput,
+) -> None:
+    """Value, residuals and counts of one sentence, as `pattern_pass` gives them, from its sum and posteriors."""
+    start, stop = int(sentences.ptr[i]), int(sentences.ptr[i + 1])
+    automaton, weight, n_labels = lattice.automaton, float(sentences.weights[i]), lattice.n_labels
+    y = sentences.y[start:stop].astype(np.int64)
+    out.values[i] = log_z - lattice.score(y)
+    posterior = weight * marginals
+    residuals = posterior.sum(axis=1)
+    residuals[np.arange(len(y)), y] -= weight
+    out.residuals[start * n_labels : stop * n_labels] = residuals.reshape(-1)
+    states = lattice._path(y)[1]
+    for t in range(len(y)):
+        taken = np.zeros(automaton.n_arcs)
+        if t > 0:
+            np.add.at(taken, automaton.table, posterior[t])
+            taken[automaton.table[states[t], y[t]]] -= weight
+        counts += taken
+        for j in range(local.ptr[start + t], local.ptr[start + t + 1]):
+            ranks = slice(automaton.rank[local.arc[j]], automaton.rank_end[local.arc[j]])
+            out.cor_residuals[j] = taken[automaton.by_rank[ranks]].sum()

@@ -1,0 +1,95 @@
+"""Best label sequences with a loss: the value and the slope of a maximum surrogate in each sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vcrf.problem import Problem
+from vcrf.structures.arcs import ArcPotentials
+from vcrf.structures.compiled_loss import CompiledLoss
+from vcrf.structures.dense import DensePotentials
+from vcrf.structures.sums import Potentials
+from vcrf.types import Floats
+
+if TYPE_CHECKING:
+    from vcrf.kernels.product_max import Best, Ends
+    from vcrf.kernels.slack import Additive
+
+
+@dataclass(frozen=True, eq=False)
+class MarginLoss:
+    """Loss automata for max_y loss(y) + score(y)."""
+
+    ends: Ends
+
+    @classmethod
+    def of(cls, loss: CompiledLoss) -> MarginLoss:
+        """The automata that add up the loss."""
+        return cls(_ends(loss))
+
+
+@dataclass(frozen=True, eq=False)
+class SlackLoss:
+    """Loss automata for max_y loss(y) (1 + score(y) - score(truth)).
+
+    The last states of `valued` tell the loss; `additive` adds it up, and says where the rows of `valued` lie in it.
+    """
+
+    valued: Ends
+    additive: Additive
+
+    @classmethod
+    def of(cls, problem: Problem, loss: CompiledLoss, valued: CompiledLoss) -> SlackLoss:
+        """From the automata that add up the loss, and those that tell it."""
+        from vcrf.kernels.slack import Additive, find_origins
+
+        ends = _ends(loss)
+        origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))
+        find_origins(
+            problem.sent_ptr, valued.first, valued.successor.reshape(-1), ends, problem.n_labels, origin, spent
+        )
+        only_grows = loss.cost.min(initial=0.0) >= 0.0 and loss.final.min(initial=0.0) >= 0.0
+        additive = Additive(ends, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent))
+        return cls(_ends(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
+
+
+def find_best(potentials: Potentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> Best:
+    """The sequences worth the most; their values are not negative.
+
+    `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.slack`; better ones are written to it.
+    """
+    from vcrf.kernels import pattern_max, product_max, slack
+
+    chain, plan, problem = potentials.chain, potentials.plan, potentials.chain.problem
+    n = problem.text.n_sentences
+    best = product_max.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
+    parts: tuple[Any, ...]
+    if isinstance(potentials, DensePotentials):
+        parts = plan.rows, potentials.scores, potentials.tables, potentials.corrections
+        kernels: tuple[Any, Any] = product_max.max_pass, slack.slack_pass
+    elif isinstance(potentials, ArcPotentials):
+        parts = plan.rows, potentials.scores, potentials.by_arcs.graph, potentials.arcs.log, potentials.local
+        kernels = pattern_max.max_pass, pattern_max.slack_pass
+    else:
+        raise TypeError(f"No maximum over label sequences with {type(potentials).__name__}.")
+
+    def block(first: int, last: int) -> None:
+        given = problem.sent_ptr, problem.y, first, last, problem.n_labels
+        if isinstance(loss, MarginLoss):
+            kernels[0](*given, loss.ends, *parts, best)
+        else:
+            kernels[1](*given, loss.valued, loss.additive, *parts, kappas, best)
+
+    chain.workers.run(block, chain.sentence_bounds)
+    return best
+
+
+def _ends(loss: CompiledLoss) -> Ends:
+    from vcrf.kernels.product_max import Ends
+
+    return Ends(
+        loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
+    )

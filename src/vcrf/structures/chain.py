@@ -1,0 +1,195 @@
+"""Chains of labels: the structure of sentences, on the dense lattice or on an automaton of tag patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.errors import BudgetError, InputError
+from vcrf.families.keys import group_columns
+from vcrf.problem import MAX_ARCS, Problem
+from vcrf.structures.arc_hessian import arc_hessian
+from vcrf.structures.arcs import ArcPotentials, arc_potentials, arcs_of, compile_arcs
+from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
+from vcrf.structures.effort import check_effort
+from vcrf.structures.gradient import gradient_of
+from vcrf.structures.hessian import dense_gradients, dense_hessian
+from vcrf.structures.level_scan import LevelScan
+from vcrf.structures.plan import Plan, compile_features
+from vcrf.structures.scan import Posteriors, Scan, Wanted, scan_dense, wanted
+from vcrf.structures.sums import ArcVariances, Potentials, Spare, Sums, Variances, Want, empty_output
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.structures.workers import Workers, cut
+from vcrf.types import Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.kernels.blocks import PassOutput
+
+LATTICES = ("auto", "dense", "patterns")
+_TOKENS_PER_BLOCK = 4096
+_MAX_BLOCKS = 64
+
+
+class Purpose(Enum):
+    """What sums are for: their gradient, a scan of all candidates, or a Hessian."""
+
+    GRADIENT = "gradient"
+    SCAN = "scan"
+    HESSIAN = "hessian"
+
+
+class Chain:
+    """Sums over the label sequences of all sentences of a problem, best sequences, scans and Hessians.
+
+    Parameters
+    ----------
+    problem : Problem
+    keep : (n_columns,) bool, the columns that can carry weight (count screening)
+    threads : number of threads; results do not depend on it
+    lattice : "dense", "patterns", or "auto" for the one that costs less
+    keeps_arcs : whether scans keep posteriors of all arcs, as with loss automata
+    """
+
+    def __init__(
+        self, problem: Problem, keep: Bools, threads: int = 1, lattice: str = "auto", keeps_arcs: bool = False
+    ) -> None:
+        self.problem, self.keep = problem, keep
+        self.n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
+        self.is_dense = is_dense(problem, lattice, keeps_arcs)
+        self.is_forced = lattice == "patterns"
+        check_effort(problem, keep, threads, self.n_blocks, self.is_dense)
+        self.workers = Workers(threads)
+        self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
+        self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)
+        self.spare = Spare(problem.text.n_sentences, problem.n_tokens, problem.n_labels)
+
+    def close(self) -> None:
+        """End the threads."""
+        self.workers.close()
+
+    def compile(self, features: Ints) -> Plan:
+        """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
+        plan = compile_features(self.problem, self.groups, features)
+        return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
+
+    # ----- sums
+
+    def prepare(
+        self, plan: Plan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+    ) -> Potentials:
+        """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
+        if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
+            return arc_potentials(self, plan, w)
+        order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
+        has_messages = purpose is Purpose.HESSIAN or (purpose is Purpose.SCAN and order > 1)
+        if loss.automata is not None:
+            # With one label a history the product is no smaller than with two.
+            order = max(order, 2)
+        return dense_potentials(self, plan, w, order, Want(has_messages, purpose is Purpose.SCAN))
+
+    def empty_output(self, n_slots: int) -> PassOutput:
+        """Zeros for a pass to write to."""
+        problem = self.problem
+        return empty_output(problem.text.n_sentences, problem.n_tokens, problem.n_labels, n_slots)
+
+    def gradient(self, sums: Sums) -> Floats:
+        """Gradient of sum_i weight_i value_i on the plan's features."""
+        plain = sums.potentials.plain_gradient(sums.counts)
+        return gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.problem.n_labels, self.workers)
+
+    def curvature(self, sums: Sums, variances: Variances) -> Floats:
+        """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
+
+        A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
+        Plain tag patterns have the variances of the last scan.
+        """
+        plan, (residuals, slots) = sums.plan, sums.spread
+        weights = np.maximum(sums.token_weights, 1e-300)
+        per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
+        return gradient_of(
+            plan, np.abs(residuals) - residuals**2 / weights[:, None], np.abs(slots) - slots**2 / per_slot,
+            variances.of(plan), self.problem.n_labels, self.workers, power=2,
+        )  # fmt: skip
+
+    # ----- scan
+
+    def wanted(self, mass: Floats, limits: dict[int, Floats]) -> Wanted:
+        """What a scan with these limits looks at; mass is the largest |gradient| of a feature of each column."""
+        return wanted(self.keep, mass, limits)
+
+    def scan(self, sums: Sums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
+        """All candidates whose |gradient| exceeds their limit, from sums for a scan and the gradient of their plan.
+
+        On the automaton, longer patterns than 2 are only looked at if their parts have counts above the limits. A
+        gradient found for them is the true one up to 1e-7 of the limit, which is added to its size (not in the plan).
+        If it may stop, the scan ends where the working set could grow by one label: it is not complete.
+        """
+        if self.is_dense:
+            found = scan_dense(self, Posteriors.of(sums), wanted)
+            return found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
+        return LevelScan(self, sums, gradient, wanted).run(may_stop)
+
+    # ----- second derivatives
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether there is one: all labels known, and on the dense lattice patterns of 2 labels at the most."""
+        return (self.problem.order <= 2 or not self.is_dense) and not self.problem.is_partial
+
+    @property
+    def hessian_in_passes(self) -> float:
+        """What a Hessian of thousands of features costs, about."""
+        return 300.0 if self.is_dense else 50.0
+
+    def hessian(self, sums: Sums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
+        """Weighted sum of the covariances of the chosen features (indices into the plan), from sums for a Hessian.
+
+        Exact on the dense lattice with stride 1; else from one of `stride` sentences. On the automaton, fine enough for
+        gradients of the size `scale`.
+        """
+        potentials = sums.potentials
+        if isinstance(potentials, ArcPotentials):
+            return arc_hessian(potentials, sums, chosen, stride, scale)
+        if isinstance(potentials, DensePotentials):
+            return dense_hessian(potentials, sums, chosen, stride)
+        raise TypeError(f"No Hessian with {type(potentials).__name__}.")
+
+    def sentence_gradients(self, sums: Sums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+        """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
+        potentials = sums.potentials
+        if isinstance(potentials, DensePotentials):
+            return dense_gradients(potentials, sums, chosen)
+        raise TypeError(f"No gradients of single sentences with {type(potentials).__name__}.")
+
+
+def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
+    """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
+
+    With "auto" problems of order 2 are dense, unless scans keep posteriors of all arcs and these are too many; above,
+    each working set has the cheaper of the two.
+    """
+    check_lattice(lattice)
+    is_small = problem.order == 2 and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
+    if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
+        check_dense(problem.n_labels, problem.order)
+        return True
+    return False
+
+
+def check_lattice(lattice: str) -> None:
+    """Refuse what is no lattice."""
+    if lattice not in LATTICES:
+        raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
+
+
+def check_dense(n_labels: int, order: int) -> None:
+    """Refuse a dense lattice that is too large."""
+    if n_labels**order > MAX_ARCS:
+        raise BudgetError(
+            f"A dense lattice for tag patterns of length {order} over {n_labels} labels has {n_labels**order:,} arcs; "
+            f"the budget is {MAX_ARCS:,}. Use inference='patterns' or 'auto', a smaller `tags`, or fewer labels."
+        )

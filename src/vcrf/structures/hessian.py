@@ -1,0 +1,61 @@
+"""Covariances of features: the Hessian of the log of a sum on the dense lattice, patterns of 2 labels at the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf.structures.plan import firing_of, zero_hessian
+from vcrf.structures.sums import Sums
+from vcrf.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.structures.dense import DensePotentials
+
+# Sentences whose gradients are found at a time.
+_BLOCK = 256
+
+
+def dense_hessian(potentials: DensePotentials, sums: Sums, chosen: Ints, stride: int) -> Floats:
+    """Weighted sum of the covariances of the chosen features (indices into the plan); see `Chain.hessian`."""
+    from vcrf.kernels import hessian
+
+    chain, plan = potentials.chain, potentials.plan
+    problem, token_weights = chain.problem, sums.token_weights
+    prob = sums.residuals.copy()
+    prob[np.arange(problem.n_tokens), problem.y] += token_weights
+    # A sentence of weight 0 has no residuals; its marginals do not matter.
+    prob /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
+    firing = firing_of(plan, chosen)
+    per_token = np.diff(plan.row_ptr)[plan.rows].sum(axis=1) + np.diff(plan.cor_ptr)
+    most = int(per_token.max(initial=0)) + len(firing.table_code)
+    out = zero_hessian(chosen)
+    n_parts, tables = chain.workers.threads, potentials.tables
+    chain.workers.run(
+        lambda part, _: hessian.covariance_half(
+            problem.sent_ptr, sums.weights, prob, sums.messages[0], sums.messages[1], tables.exp[tables.offsets[2] :],
+            potentials.corrections, firing, most, len(chosen) + 1, part, n_parts, stride, out,
+        ),
+        list(range(n_parts + 1)),
+    )  # fmt: skip
+    hessian.symmetrise(out)
+    return out
+
+
+def dense_gradients(potentials: DensePotentials, sums: Sums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+    """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
+    from vcrf.kernels import gradient
+    from vcrf.kernels.sentence_gradients import sentence_gradients
+
+    problem, plan = potentials.chain.problem, potentials.plan
+    firing, messages = firing_of(plan, chosen), gradient.Messages(*sums.messages)
+    for first in range(0, problem.text.n_sentences, _BLOCK):
+        weights = sums.weights[first : first + _BLOCK]
+        rows = np.empty((len(weights), len(chosen)))
+        sentence_gradients(
+            first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, potentials.tables,
+            potentials.corrections, messages, sums.residuals, sums.slot_residuals, plan.cor_slot, firing, rows,
+        )  # fmt: skip
+        yield weights, rows

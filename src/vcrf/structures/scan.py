@@ -1,0 +1,202 @@
+"""The scan of all candidates on the dense lattice: gradients above their limits, nothing stored for the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vcrf.families.keys import take_rows
+from vcrf.problem import Problem
+from vcrf.structures.sums import NoVariances, Sums, Variances
+from vcrf.structures.workers import cut
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+if TYPE_CHECKING:
+    from vcrf.kernels.blocks import Corrections, Tables
+    from vcrf.structures.chain import Chain
+
+# Residuals of label pairs are kept during a scan that uses each of them so often, if they take no more than so much.
+_PAIR_USES = 4
+_PAIR_BYTES = 600_000_000
+
+
+class Scan(NamedTuple):
+    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients.
+
+    A scan that is not complete has left out longer patterns: it finds violators, and certifies nothing.
+    `norms`, of a scan by length, bounds the norm of all gradients of each column (and length) that can exceed a limit;
+    of single labels it is inf where one exceeds its limit, and else 0. `variances` are a scale for steps.
+    """
+
+    features: Ints
+    gradients: Floats
+    is_complete: bool = True
+    norms: dict[int, Floats] | None = None
+    variances: Variances = NoVariances()
+
+
+class Wanted(NamedTuple):
+    """What a scan looks at.
+
+    limits[kind] is (n_columns,), the limit of parts of a kind with each column; inf = no candidate. mass[column] is the
+    largest |gradient| that its features can have; columns[kind] are those that can exceed their limit.
+    """
+
+    limits: dict[int, Floats]
+    mass: Floats
+    columns: dict[int, Ints]
+
+    @property
+    def order(self) -> int:
+        """The largest kind that is looked at, 1 at the least."""
+        return max([1, *(k for k, found in self.columns.items() if len(found))])
+
+
+def wanted(keep: Bools, mass: Floats, limits: dict[int, Floats]) -> Wanted:
+    """The columns that a scan with these limits has to look at."""
+    return Wanted(limits, mass, {k: np.flatnonzero(keep & (mass > limit)) for k, limit in limits.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Posteriors:
+    """What the scan reads of a pass: residuals of labels, and messages or posteriors of arcs for longer patterns.
+
+    `clamped` are the messages over allowed labels, of the tokens in `is_open`.
+    """
+
+    residuals: Floats
+    token_weights: Floats
+    tables: Tables
+    corrections: Corrections
+    messages: Any
+    clamped: Any
+    is_open: Bools
+
+    @classmethod
+    def of(cls, sums: Sums) -> Posteriors:
+        """Those of a pass on the dense lattice that kept its messages."""
+        potentials, problem = sums.potentials, sums.potentials.chain.problem
+        clamped, is_open = sums.messages, np.zeros(0, bool)
+        if problem.is_partial:
+            clamped, is_open = sums.clamped, np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr))
+        tables: Tables = potentials.tables  # type: ignore[attr-defined]
+        return cls(sums.residuals, sums.token_weights, tables, potentials.corrections, sums.messages, clamped, is_open)
+
+
+def scan_dense(chain: Chain, found: Posteriors, wanted: Wanted) -> Scan:
+    """All candidates whose |gradient| exceeds their limit."""
+    has_pairs = found.tables.order == 2 and 2 in wanted.columns
+    pairs = _pair_residuals(chain, found, wanted.columns[2]) if has_pairs else None
+    parts = [
+        _scan_length(chain, found, pairs, k, which.astype(np.uint32), wanted.limits[k][which])
+        for k, which in wanted.columns.items()
+    ]
+    features = np.concatenate([np.zeros(0, np.int64), *(f for f, _ in parts)])
+    gradients = np.concatenate([np.zeros(0), *(g for _, g in parts)])
+    by_number = np.argsort(features, kind="stable")
+    return Scan(features[by_number], gradients[by_number])
+
+
+def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
+    """Single labels alone."""
+    from vcrf.kernels import gradient
+
+    table, (allowed_ptr, allowed) = chain.problem.columns, observed_codes(chain.problem, 1, columns)
+
+    def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
+        return gradient.scan_labels(
+            table.ptr, table.positions, table.values, columns[a:b], limits[a:b], _rows_of(allowed_ptr, a, b), allowed,
+            residuals, *out,
+        )  # fmt: skip
+
+    return _in_blocks(chain, 1, columns, block)
+
+
+def _scan_length(
+    chain: Chain, found: Posteriors, pairs: Floats | None, k: int, columns: UInts32, limits: Floats
+) -> tuple[Ints, Floats]:
+    from vcrf.kernels import gradient
+
+    if k == 1:
+        return scan_labels(chain, found.residuals, columns, limits)
+    problem, table = chain.problem, chain.problem.columns
+    allowed_ptr, allowed = observed_codes(problem, k, columns)
+
+    def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
+        given = table.ptr, table.positions, table.values, columns[a:b]
+        ptr = _rows_of(allowed_ptr, a, b)
+        if k == 2 and pairs is not None:
+            return gradient.scan_pairs(
+                *given, limits[a:b], ptr, allowed, problem.y, found.token_weights, found.residuals, pairs,
+                problem.is_partial, *out,
+            )  # fmt: skip
+        return gradient.scan_patterns(
+            *given, k, limits[a:b], ptr, allowed, problem.starts, problem.y, found.token_weights, problem.n_labels,
+            found.tables, found.corrections, gradient.Messages(*found.messages), gradient.Messages(*found.clamped),
+            found.is_open, *out,
+        )  # fmt: skip
+
+    return _in_blocks(chain, k, columns, block)
+
+
+def _rows_of(ptr: Ints, a: int, b: int) -> Ints:
+    """Part of a CSR pointer; one without rows stays."""
+    return ptr[a : b + 1] if len(ptr) else ptr
+
+
+def _in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints, Floats]:
+    """Features and gradients that `block(first, last, out)` finds, with more room where it says that it needs it."""
+    if len(columns) == 0:
+        return np.zeros(0, np.int64), np.zeros(0)
+    counts = np.diff(chain.problem.columns.ptr)[columns]
+    bounds = cut(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), chain.n_blocks)
+    found: dict[int, tuple[UInts32, UInts32, Floats]] = {}
+
+    def run(a: int, b: int) -> None:
+        room = max(4 * (b - a), 1024)
+        while True:
+            out = np.empty(room, np.uint32), np.empty(room, np.uint32), np.empty(room)
+            n = int(block(a, b, out))
+            if n <= room:
+                break
+            room = n
+        found[a] = out[0][:n], out[1][:n], out[2][:n]
+
+    chain.workers.run(run, bounds)
+    parts = [found[a] for a in sorted(found)]
+    features = [chain.problem.join_features(column, k, code) for column, code, _ in parts]
+    return np.concatenate(features), np.concatenate([g for _, _, g in parts])
+
+
+def _pair_residuals(chain: Chain, found: Posteriors, columns: Ints) -> Floats | None:
+    """Residuals of label pairs at every token, if the columns to scan use them often and there is room."""
+    from vcrf.kernels import gradient
+
+    problem, n_labels = chain.problem, chain.problem.n_labels
+    n_uses = int(np.diff(problem.columns.ptr)[columns].sum())
+    is_often = n_uses > 0 and n_uses >= _PAIR_USES * problem.n_tokens
+    if not is_often or 8 * problem.n_tokens * n_labels**2 > _PAIR_BYTES:
+        return None
+    out = np.empty((problem.n_tokens, n_labels, n_labels))
+    chain.workers.run(
+        lambda a, b: gradient.pair_residuals(
+            problem.sent_ptr[a], problem.sent_ptr[b], problem.starts, problem.y, found.token_weights, n_labels,
+            found.tables, found.corrections, gradient.Messages(*found.messages), gradient.Messages(*found.clamped),
+            found.is_open, out,
+        ),
+        chain.sentence_bounds,
+    )  # fmt: skip
+    return out
+
+
+def observed_codes(problem: Problem, k: int, columns: UInts32) -> tuple[Ints, UInts32]:
+    """Candidate codes of the scanned columns if only observed pairs are candidates."""
+    if not problem.observed_for(k):
+        return np.zeros(0, np.int64), np.zeros(0, np.uint32)
+    width = problem.n_labels**k
+    codes = problem.observed(k)
+    ptr = np.searchsorted(codes, np.arange(len(problem.columns) + 1) * width)
+    out_ptr, picked, _ = take_rows(ptr, (codes % width).astype(np.uint32), np.zeros(0), columns.astype(np.int64))
+    return out_ptr, picked

@@ -1,0 +1,214 @@
+"""What one pass over the data finds: a value that belongs to its weights for ever."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from vcrf.structures.plan import Plan
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.types import Floats, Ints
+
+if TYPE_CHECKING:
+    from vcrf.kernels.blocks import Corrections, PassOutput
+    from vcrf.structures.chain import Chain
+
+
+class Want(NamedTuple):
+    """What a pass keeps besides values and residuals: messages, for scans and Hessians; mean losses."""
+
+    messages: bool = False
+    means: bool = False
+
+
+class Potentials(Protocol):
+    """A plan at some weights: all that a pass reads. Dense tables, or arcs of an automaton."""
+
+    @property
+    def chain(self) -> Chain: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def w(self) -> Floats: ...
+    @property
+    def corrections(self) -> Corrections: ...
+
+    def values(self, loss: TrainingLoss) -> Floats:
+        """The log of the sum of each sentence, less the score of the truth."""
+
+    def sums(self, loss: TrainingLoss, weights: Floats) -> Sums:
+        """One pass, with so much weight on each sentence."""
+
+    def plain_gradient(self, counts: Floats) -> Floats:
+        """Gradient of the plan's plain tag patterns from what a pass counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over all label sequences of each sentence.
+
+    Attributes
+    ----------
+    potentials, loss : what was summed
+    weights : (n_sentences,) of each sentence in the residuals
+    values : (n_sentences,) log of the sum, less the score of the truth
+    residuals : (n_tokens, n_labels) weight * (posterior - truth)
+    slot_residuals : the same for the slots of the plan's corrections
+    counts : the same summed over tokens for plain patterns, as `Potentials.plain_gradient` takes them
+    spread : residuals and slot residuals before the posterior over allowed labels took the place of the truth
+    n_hard : sentences that were done in the log domain
+    messages, clamped : the fields of `kernels.gradient.Messages`, of all labels and of the allowed ones, if wanted
+    variances : of the longest arcs, with the messages
+    means : (n_sentences,) mean loss under exp(loss + score), if wanted and there are automata
+    """
+
+    potentials: Potentials
+    loss: TrainingLoss
+    weights: Floats
+    values: Floats
+    residuals: Floats
+    slot_residuals: Floats
+    counts: Floats
+    spread: tuple[Floats, Floats]
+    n_hard: int
+    messages: Any = None
+    clamped: Any = None
+    variances: Floats = field(default_factory=lambda: np.zeros(0))
+    means: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def plan(self) -> Plan:
+        """The features."""
+        return self.potentials.plan
+
+    @property
+    def token_weights(self) -> Floats:
+        """Weight of the sentence of each token, (n_tokens,)."""
+        return np.repeat(self.weights, np.diff(self.potentials.chain.problem.sent_ptr))
+
+    def wrong_labels(self) -> Floats:
+        """Mean number of wrong labels of each sentence."""
+        problem = self.potentials.chain.problem
+        at_truth = self.residuals[np.arange(problem.n_tokens), problem.y]
+        numbers = np.repeat(np.arange(problem.text.n_sentences), np.diff(problem.sent_ptr))
+        total = np.bincount(numbers, -at_truth, problem.text.n_sentences)
+        return np.asarray(total / np.where(self.weights > 0.0, self.weights, 1.0))
+
+    def mean_losses(self) -> Floats:
+        """Mean loss of each sentence under exp(loss + score)."""
+        return self.loss.costs * self.wrong_labels() if self.loss.automata is None else self.means
+
+
+class Found(NamedTuple):
+    """What one forward-backward finds: fields of `Sums`; a second one, over allowed labels, may be subtracted."""
+
+    values: Floats
+    residuals: Floats
+    slot_residuals: Floats
+    counts: Floats
+    n_hard: int
+    messages: Any = None
+    variances: Floats = np.zeros(0)
+    means: Floats = np.zeros(0)
+
+
+def make_sums(
+    potentials: Potentials, loss: TrainingLoss, weights: Floats, found: Found, truth: Found | None, spare: Spare
+) -> Sums:
+    """A pass as a value; what a pass over the allowed labels finds stands for the truth where labels are not known."""
+    if truth is None:
+        values, residuals, slots, counts = found.values, found.residuals, found.slot_residuals, found.counts
+    else:
+        values, residuals = found.values - truth.values, found.residuals - truth.residuals
+        slots, counts = found.slot_residuals - truth.slot_residuals, found.counts - truth.counts
+    sums = Sums(
+        potentials, loss, weights, values, residuals, slots, counts, (found.residuals, found.slot_residuals),
+        found.n_hard, found.messages, None if truth is None else truth.messages, found.variances, found.means,
+    )  # fmt: skip
+    spare.lend(sums, found)
+    return sums
+
+
+class Spare:
+    """Arrays of passes whose sums nobody holds any more, for the next pass: fresh pages cost a twentieth of one."""
+
+    def __init__(self, n_sentences: int, n_tokens: int, n_labels: int) -> None:
+        self._shape = n_sentences, n_tokens * n_labels
+        self._free: list[tuple[Floats, Floats]] = []
+
+    def output(self, n_slots: int) -> PassOutput:
+        """Arrays for a pass to write to: it writes all of them."""
+        from vcrf.kernels.blocks import PassOutput
+
+        n_sentences, n_residuals = self._shape
+        values, residuals = self._free.pop() if self._free else (np.zeros(n_sentences), np.zeros(n_residuals))
+        return PassOutput(values, residuals, np.zeros(n_slots), np.zeros(n_sentences, np.uint32))
+
+    def lend(self, owner: object, found: Found) -> None:
+        """Take the arrays back when their owner is gone."""
+        weakref.finalize(owner, self._free.append, (found.values, found.residuals.reshape(-1))).atexit = False
+
+    def give_back(self, output: PassOutput) -> None:
+        """Take back arrays that no sums were made of."""
+        self._free.append((output.values, output.residuals))
+
+
+def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -> PassOutput:
+    """Zeros for a clamped pass, which leaves out sentences whose labels are all known."""
+    from vcrf.kernels.blocks import PassOutput
+
+    return PassOutput(
+        np.zeros(n_sentences), np.zeros(n_tokens * n_labels), np.zeros(n_slots), np.zeros(n_sentences, np.uint32)
+    )
+
+
+class Variances(Protocol):
+    """Variances of plain tag patterns at the last scan: a scale for steps."""
+
+    def of(self, plan: Plan) -> Floats:
+        """One for each of the plan's plain patterns."""
+
+
+class NoVariances:
+    """Before the first scan."""
+
+    def of(self, plan: Plan) -> Floats:
+        return np.ones(len(plan.table_features))
+
+
+@dataclass(frozen=True, eq=False)
+class ArcVariances:
+    """Of all arcs of a dense lattice, (n_labels**order,)."""
+
+    n_labels: int
+    arcs: Floats
+
+    def of(self, plan: Plan) -> Floats:
+        """Those of the longest patterns, summed over the labels left out."""
+        out, variances = np.zeros(len(plan.table_features)), self.arcs
+        for k in range(plan.order, 1, -1):
+            if len(variances) < self.n_labels**k:
+                return np.ones(len(out))
+            variances = variances.reshape(-1, self.n_labels**k).sum(axis=0)
+            of_length = plan.table_sizes == k
+            out[of_length] = variances[plan.table_codes[of_length]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class KnownVariances:
+    """Of the patterns that a scan by length looked at: feature numbers (sorted) and variances; and of all others."""
+
+    features: Ints
+    variances: Floats
+    others: float
+
+    def of(self, plan: Plan) -> Floats:
+        features = plan.features[plan.table_features]
+        if not len(self.features):
+            return np.ones(len(features))
+        at = np.minimum(np.searchsorted(self.features, features), len(self.features) - 1)
+        return np.where(self.features[at] == features, self.variances[at], self.others)
