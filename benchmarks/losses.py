@@ -24,7 +24,7 @@ import vcrf
 from vcrf.losses import AlignedNgramLoss, EditLoss, get_loss
 from vcrf.metrics import sentence_error, token_error
 from vcrf.surrogates.choice import choose
-from vcrf.surrogates.max_margin import MaxSurrogate, choose_max
+from vcrf.surrogates.maximum import choose_max
 
 LOSSES = ("hamming", "ngram", "edit")
 ESTIMATORS = ("VCRF", "VStructBoost", "VExponential", "M3N", "StructSVM")
@@ -56,13 +56,13 @@ def show_costs(name: str, n_sentences: int) -> None:
             if loss is None and kind not in ("crf", "exponential"):
                 continue
             if kind in ("m3n", "structsvm"):
-                maximum = MaxSurrogate(problem, keep, choose_max(problem, kind, get_loss(loss)))
+                maximum = choose_max(problem, kind, get_loss(loss)).build(problem, keep, 1)
                 active = maximum.compile(trained.features)
                 seconds = best_time(lambda s=maximum, a=active: s.find_best(a, trained.weights))
             else:
                 surrogate = choose(problem, kind, get_loss(loss)).build(problem, keep, 1)
                 active = surrogate.compile(trained.features)
-                seconds = best_time(lambda s=surrogate, a=active: s.value_and_gradient(a, trained.weights))
+                seconds = best_time(lambda s=surrogate, a=active: s.at(a, trained.weights))
             plain = plain or seconds
             microseconds = 1e6 * seconds / problem.n_tokens
             print(f"  {kind:12s} {loss or 'none':8s} {microseconds:7.2f} us/token  {seconds / plain:6.2f}x", flush=True)

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from enumeration import all_candidates, column_of, families_of, number_of
+from objectives import objective
 from vcrf.families import (
     BIAS,
     END,
@@ -24,8 +25,7 @@ from vcrf.families import (
     transition_families,
 )
 from vcrf.problem import Problem, build_problem
-from vcrf.surrogates import crf
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.structures import scan
 
 WORD = Template(((0, "word"),))
 _WORDS = ["a", "b", "ab", "ba", "é"]
@@ -35,12 +35,12 @@ _NUMBERS = [-2.0, -0.5, 0.25, 1.0, 1.5]
 @contextmanager
 def pairs_kept(is_kept: bool) -> Iterator[None]:
     """Make scans keep the residuals of label pairs, or sum the posteriors anew for each column."""
-    saved = crf._PAIR_USES
-    crf._PAIR_USES = 0 if is_kept else 10**9
+    saved = scan._PAIR_USES
+    scan._PAIR_USES = 0 if is_kept else 10**9
     try:
         yield
     finally:
-        crf._PAIR_USES = saved
+        scan._PAIR_USES = saved
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +74,7 @@ class Case:
 
     def surrogate(self, threads=1):
         """Return the surrogate with no column screened."""
-        return CrfSurrogate(self.problem, np.ones(len(self.problem.columns), bool), self.costs, threads)
+        return objective("crf", self.problem, self.costs, threads=threads)
 
     def strengths(self, strengths, candidates):
         """Return the strength of each candidate of an unmerged problem, by its only family."""

@@ -5,10 +5,10 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from objectives import objective, value_and_gradient
 from vcrf import VCRF, read_corpus
 from vcrf.compat import CRF
 from vcrf.families import read_attributes
-from vcrf.surrogates.crf import CrfSurrogate
 
 C1 = 0.5
 
@@ -100,9 +100,9 @@ def test_crfsuite_weights_have_crfsuite_loss(crf, crfsuite, tamil):
         code = np.array([number[first] * problem.n_labels + number[second]])
         weights[int(problem.join_features(bias, 2, code)[0])] = w
     features = np.array(sorted(weights))
-    surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(problem.text.n_sentences))
-    value, _ = surrogate.value_and_gradient(
-        surrogate.compile(features), np.array([weights[feature] for feature in features.tolist()])
+    surrogate = objective("crf", problem, np.zeros(problem.text.n_sentences))
+    value, _ = value_and_gradient(
+        surrogate, surrogate.compile(features), np.array([weights[feature] for feature in features.tolist()])
     )
     norm = sum(map(abs, chain(info.state_features.values(), info.transitions.values())))
     assert value * problem.text.n_sentences + C1 * norm == pytest.approx(loss, rel=1e-6)

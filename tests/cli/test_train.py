@@ -15,7 +15,7 @@ from vcrf import load
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.data.layout import Layout
 from vcrf.model.file import load_model
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.smooth import SmoothObjective
 
 KEYS = {
     "objective", "gap", "relative_gap", "kkt_violation", "n_candidates", "n_columns", "n_active", "seconds",
@@ -277,15 +277,15 @@ def test_ctrl_c_in_the_search_and_again_in_the_training(long_training: Path, tmp
 @pytest.mark.parametrize("norm", ["l1", "group"])
 def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The solver has no weights yet: what it answers is no model."""
-    scan, calls = CrfSurrogate.scan, []
+    scan, calls = SmoothObjective.scan, []
 
-    def interrupted(*args: object) -> object:
+    def interrupted(*args: object, **options: object) -> object:
         calls.append(1)
         if len(calls) == 1:
             signal.raise_signal(signal.SIGINT)
-        return scan(*args)  # type: ignore[arg-type]
+        return scan(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(CrfSurrogate, "scan", interrupted)
+    monkeypatch.setattr(SmoothObjective, "scan", interrupted)
     # These tests may have been started in the background, where Ctrl-C is ignored.
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     data = tmp_path / "few.conllu"

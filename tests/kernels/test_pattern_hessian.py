@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from objectives import objective
 from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.pattern_hessian import _draw, _uniform, scratch
 from vcrf.problem import build_problem
-from vcrf.surrogates.pattern_hessian import LEAST
-from vcrf.surrogates.patterns import PatternSurrogate
+from vcrf.structures.arc_hessian import LEAST
 
 _OFFSETS = (np.arange(4_000) + 0.5) / 4_000
 
@@ -59,7 +59,7 @@ def test_what_is_rare_everywhere_adds_up():
     n = 2_000
     text = intern_sentences([["a"] * 10] * n)
     problem = build_problem(text, np.zeros(10 * n, np.uint32), 3, paper_families(0, 3, 0))
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(n), is_forced=True)
+    surrogate = objective("crf", problem, np.zeros(n), "patterns")
     # The third label is at -8.5: a posterior of 2e-4 at each token, a fifth of the limit.
     labels = problem.join_features(np.full(3, problem.bias_column, np.uint32), 1, np.arange(3, dtype=np.uint32))
     pair = problem.join_features(np.full(1, problem.bias_column, np.uint32), 3, np.array([1], np.uint32))
@@ -79,7 +79,7 @@ def test_more_contexts_than_there_is_room_for():
     n, n_labels = 40, 300
     text = intern_sentences([["a"] * 3] * n)
     problem = build_problem(text, np.zeros(3 * n, np.uint32), n_labels, paper_families(0, 2, 0))
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(n), is_forced=True)
+    surrogate = objective("crf", problem, np.zeros(n), "patterns")
     numbers = np.arange(n_labels, dtype=np.uint32)
     labels = np.sort(problem.join_features(np.full(n_labels, problem.bias_column, np.uint32), 1, numbers))
     found = surrogate.hessian(surrogate.compile(labels), np.zeros(n_labels), np.arange(n_labels))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enumeration import Enumeration, all_candidates, families_of, number_of
+from objectives import value_and_gradient
 from small_problems import cases, penalty_of, strengths
 from vcrf.families import BIAS, Family, intern_sentences
 from vcrf.penalties import FamilyPenalty
@@ -25,7 +26,7 @@ def bound_at(problem, penalty, enumeration, candidates, w):
     bound = penalty.bind(problem)
     numbers = np.array([number_of(problem, f) for f in candidates], np.int64)
     above = np.abs(gradients) > bound.thresholds(numbers)
-    return certify(bound, value, float(w @ gradients), numbers[above], gradients[above])
+    return certify(bound, value - float(w @ gradients), numbers[above], gradients[above])
 
 
 @st.composite
@@ -92,7 +93,7 @@ def test_slope_is_the_dual_value(found, data):
     w = data.draw(st.sampled_from([0.0, 0.3, 3.0])) * rng.normal(size=len(candidates))
     numbers = np.array([number_of(case.problem, f) for f in candidates], np.int64)
     surrogate = case.surrogate()
-    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    value, gradient = value_and_gradient(surrogate, surrogate.compile(numbers), w)
     assert value - w @ gradient == pytest.approx(enumeration.dual_value(w), rel=1e-9, abs=1e-9)
 
 
@@ -100,7 +101,7 @@ def test_bound_by_hand():
     """One token with one of two labels at w = 0: F = log 2, |g| = 1/2, c = 1/8, so the bound is log(2) / 4."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, [Family("bias", (BIAS,))])
     bound = FamilyPenalty(np.array([0.125]), np.zeros(1)).bind(problem)
-    certificate = certify(bound, np.log(2.0), 0.0, np.array([0, 1]), np.array([-0.5, 0.5]))
+    certificate = certify(bound, np.log(2.0), np.array([0, 1]), np.array([-0.5, 0.5]))
     assert certificate.lower_bound == pytest.approx(np.log(2.0) / 4.0)
     assert certificate.excess == pytest.approx(3.0)
 
@@ -109,7 +110,7 @@ def test_bound_with_nothing_violated_is_the_slope():
     """No candidate above its strength: the bound is F - w.g itself."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, [Family("bias", (BIAS,))])
     for penalty in (FamilyPenalty(np.ones(1), np.zeros(1)), FamilyPenalty(np.ones(1), np.ones(1))):
-        certificate = certify(penalty.bind(problem), 0.7, 0.2, np.zeros(0, np.int64), np.zeros(0))
+        certificate = certify(penalty.bind(problem), 0.7 - 0.2, np.zeros(0, np.int64), np.zeros(0))
         assert certificate.lower_bound == pytest.approx(0.5)
         assert certificate.excess == 0.0
 
@@ -118,6 +119,6 @@ def test_no_bound_where_a_strength_is_zero():
     """A free feature with a gradient has no feasible scaling: the bound is the trivial 0."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, [Family("bias", (BIAS,))])
     bound = FamilyPenalty(np.zeros(1), np.zeros(1)).bind(problem)
-    certificate = certify(bound, np.log(2.0), 0.0, np.array([0, 1]), np.array([-0.5, 0.5]))
+    certificate = certify(bound, np.log(2.0), np.array([0, 1]), np.array([-0.5, 0.5]))
     assert certificate.lower_bound == 0.0
     assert certificate.excess == np.inf

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from vcrf import VCRF
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.smooth import SmoothObjective
 
 X = [["a", "b", "ab", "a"], ["b", "a", "b"], ["ab", "ba", "a", "b", "a"], ["ba"], ["a", "a", "b"]]
 Y = [["A", "B", "C", "A"], ["B", "A", "C"], ["C", "A", "A", "B", "B"], ["B"], ["A", "C", "B"]]
 
 
-@pytest.mark.parametrize("method", ["compile", "value_and_gradient", "curvatures"])
+@pytest.mark.parametrize("method", ["compile", "at", "curvature"])
 def test_ctrl_c_at_any_call_leaves_a_certified_point(method, monkeypatch):
     """One interruption in each call of the surrogate in turn: the weights' own objective, within its gap."""
-    kept, calls, stop = getattr(CrfSurrogate, method), [], [np.inf]
+    kept, calls, stop = getattr(SmoothObjective, method), [], [np.inf]
 
     def interrupted(*args):
         calls.append(1)
@@ -25,7 +25,7 @@ def test_ctrl_c_at_any_call_leaves_a_certified_point(method, monkeypatch):
             raise KeyboardInterrupt
         return kept(*args)
 
-    monkeypatch.setattr(CrfSurrogate, method, interrupted)
+    monkeypatch.setattr(SmoothObjective, method, interrupted)
     options = {"tags": 2, "norm": "group", "base_strength": 0.02, "tol": 1e-4, "n_jobs": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from enumeration import Enumeration
+from objectives import objective
 from small_problems import active_sets, cases
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
@@ -21,9 +22,7 @@ from vcrf.solvers import quadratic as quadratic_module
 from vcrf.solvers.newton import build_model, can_model, newton_direction, spread
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.result import Status
-from vcrf.surrogates import active
-from vcrf.surrogates.crf import CrfSurrogate
-from vcrf.surrogates.patterns import PatternSurrogate
+from vcrf.structures import plan as plans
 
 many = settings(max_examples=60)
 
@@ -208,9 +207,9 @@ def test_can_model_limits_the_size_and_the_order(n, expected):
     """No weights or too many have no Hessian; on the dense lattice no longer patterns than 2, on the automaton any."""
     for tags in (1, 2, 3):
         problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
-        surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(1))
+        surrogate = objective("crf", problem, np.zeros(1))
         assert can_model(surrogate, n) == (expected and tags <= 2)
-        assert can_model(PatternSurrogate(problem, surrogate.keep, np.zeros(1)), n) == expected
+        assert can_model(objective("crf", problem, np.zeros(1), "patterns" if tags > 2 else "auto"), n) == expected
 
 
 def test_one_of_several_sentences_stands_for_all():
@@ -220,7 +219,7 @@ def test_one_of_several_sentences_stands_for_all():
     classes = sorted(corpus.label_set)
     y = np.array([classes.index(z) for labels in corpus.labels for _ in range(3) for z in labels], np.uint32)
     problem = build_problem(text, y, 3, paper_families(1, 2, 1))
-    surrogate = CrfSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(24))
+    surrogate = objective("crf", problem, np.zeros(24))
     rng = np.random.default_rng(0)
     columns = rng.choice(len(problem.columns), 15, replace=False).astype(np.uint32)
     features = np.sort(problem.join_features(columns, 1, rng.integers(0, 3, 15).astype(np.uint32)))
@@ -256,9 +255,9 @@ def test_all_weights_or_the_most_curved_first(monkeypatch, tol, few):
     monkeypatch.setattr(newton, "BLOCK", 60)
     sizes = []
 
-    def spy(surrogate, active, w, chosen, stride=1):
+    def spy(objective, plan, w, chosen, stride=1, scale=np.inf):
         sizes.append(len(chosen))
-        return newton.build_model(surrogate, active, w, chosen, stride)
+        return newton.build_model(objective, plan, w, chosen, stride, scale)
 
     monkeypatch.setattr(newton_phase, "build_model", spy)
     fitted = VCRF(base_strength=0.1 / 200, tol=tol).fit(corpus.tokens, corpus.labels)
@@ -304,12 +303,12 @@ def test_many_weights_are_certified_with_large_models(monkeypatch, tags):
     best = VCRF(**options, tol=1e-7).fit(*data)
     monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
     monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
-    monkeypatch.setattr(active, "_MAX_DOUBLE", 50)
+    monkeypatch.setattr(plans, "_MAX_DOUBLE", 50)
     monkeypatch.setattr(newton_phase, "_POLISH_BELOW", 0.0)
     large = []
 
-    def spy(surrogate, active, w, chosen, stride=1):
-        model = newton.build_model(surrogate, active, w, chosen, stride)
+    def spy(objective, plan, w, chosen, stride=1, scale=np.inf):
+        model = newton.build_model(objective, plan, w, chosen, stride, scale)
         large.append(len(chosen) > 50)
         assert model.hessian.dtype == (np.float32 if large[-1] else np.float64)
         return model
@@ -327,7 +326,7 @@ def test_weights_that_the_last_model_lacks(monkeypatch):
     y = [["A" if i % 2 else "B" for i in range(len(x))] for x in corpus.tokens[:10]]
     y += [["C"] * len(x) for x in corpus.tokens[10:]]
     monkeypatch.setattr(newton, "MAX_WEIGHTS", 20)
-    monkeypatch.setattr(active, "_MAX_DOUBLE", 20)
+    monkeypatch.setattr(plans, "_MAX_DOUBLE", 20)
     for strength in (0.1, 0.02, 0.005):
         tagger = VCRF(norm="l1", tags=2, base_strength=strength / 20, tol=1e-3, inference="dense").fit(corpus.tokens, y)
         assert tagger.result_.relative_gap <= 1e-3

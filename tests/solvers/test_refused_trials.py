@@ -8,7 +8,7 @@ import pytest
 from vcrf import VCRF
 from vcrf.errors import BudgetError
 from vcrf.solvers.newton_phase import NewtonPhase
-from vcrf.surrogates.crf import CrfSurrogate
+from vcrf.surrogates.smooth import SmoothObjective
 
 X = [["a", "b", "ab", "a"], ["b", "a", "b"], ["ab", "ba", "a", "b", "a"], ["ba"], ["a", "a", "b"]]
 Y = [["A", "B", "C", "A"], ["B", "A", "C"], ["C", "A", "A", "B", "B"], ["B"], ["A", "C", "B"]]
@@ -21,18 +21,18 @@ class Budget:
     def __init__(self, monkeypatch):
         self.limit, self.largest, self.n_refused = np.inf, 0.0, 0
         self.next_limit: float | None = None
-        evaluate = CrfSurrogate.value_and_gradient
+        evaluate = SmoothObjective.at
 
-        def checked(surrogate, active, w):
+        def checked(objective, plan, w):
             size = float(np.abs(w).max(initial=0.0))
             self.largest = max(self.largest, size)
             if size > self.limit:
                 self.n_refused += 1
                 self.limit = self.limit if self.next_limit is None else self.next_limit
                 raise BudgetError("too large")
-            return evaluate(surrogate, active, w)
+            return evaluate(objective, plan, w)
 
-        monkeypatch.setattr(CrfSurrogate, "value_and_gradient", checked)
+        monkeypatch.setattr(SmoothObjective, "at", checked)
 
 
 @pytest.mark.parametrize(("norm", "strength", "tags"), RUNS)

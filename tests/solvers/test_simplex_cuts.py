@@ -19,7 +19,7 @@ from vcrf.solvers import cutting_plane, simplex_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, solve_max
 from vcrf.solvers.result import Status
 from vcrf.solvers.simplex_cuts import SimplexCuts
-from vcrf.surrogates.max_margin import choose_max
+from vcrf.surrogates.maximum import choose_max
 
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), EditLoss()]
 KINDS = ["m3n", "structsvm"]

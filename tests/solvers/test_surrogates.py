@@ -21,7 +21,7 @@ from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates.choice import choose
-from vcrf.surrogates.max_margin import choose_max
+from vcrf.surrogates.maximum import choose_max
 
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), EditLoss(), ZeroOneLoss()]
 

@@ -31,7 +31,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve, solve_path
-from vcrf.surrogates import crf
+from vcrf.structures import chain
 
 few = settings(max_examples=25)
 norms = st.sampled_from(["l1", "l2", "elastic"])
@@ -438,12 +438,12 @@ def test_path_equals_separate_runs(data):
 def test_runs_and_threads_give_the_same_bytes(found, n_tokens):
     """Two runs, and 1 or 2 threads, agree in every bit of weights, objective and gap."""
     case, penalty = found
-    saved = crf._TOKENS_PER_BLOCK
-    crf._TOKENS_PER_BLOCK = n_tokens  # several blocks, so that the threads share the work
+    saved = chain._TOKENS_PER_BLOCK
+    chain._TOKENS_PER_BLOCK = n_tokens  # several blocks, so that the threads share the work
     try:
         results = [fit(case, penalty, tol=1e-6, threads=threads) for threads in (1, 1, 2)]
     finally:
-        crf._TOKENS_PER_BLOCK = saved
+        chain._TOKENS_PER_BLOCK = saved
     first = results[0]
     for other in results[1:]:
         assert other.features.tobytes() == first.features.tobytes()

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import oracles
 from enumeration import Enumeration, Feature, all_candidates, feature_of, number_of
+from objectives import objective, scan_of, value_and_gradient
 from small_problems import WORD, Case, active_sets, cases, pairs_kept
 from vcrf.families import BIAS, Family, NamedFeature, intern_sentences, paper_families, read_attributes
 from vcrf.problem import build_problem
-from vcrf.surrogates import crf
+from vcrf.structures import chain
 
 few = settings(max_examples=30)
 
@@ -23,12 +24,12 @@ few = settings(max_examples=30)
 @contextmanager
 def small_blocks(n_tokens):
     """Cut the work into blocks of few tokens, so that threads have something to share."""
-    saved = crf._TOKENS_PER_BLOCK
-    crf._TOKENS_PER_BLOCK = n_tokens
+    saved = chain._TOKENS_PER_BLOCK
+    chain._TOKENS_PER_BLOCK = n_tokens
     try:
         yield
     finally:
-        crf._TOKENS_PER_BLOCK = saved
+        chain._TOKENS_PER_BLOCK = saved
 
 
 def case_of(sentences, labels, n_labels, families, *, weights=None, costs=None):
@@ -45,7 +46,7 @@ def check(case, features, w, surrogate=None, rtol=1e-10):
     numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
     expected = Enumeration(case.problem, features, case.costs)
     surrogate = surrogate or case.surrogate()
-    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    value, gradient = value_and_gradient(surrogate, surrogate.compile(numbers), w)
     scale = 1.0 + np.abs(w).max(initial=0.0)
     np.testing.assert_allclose(value, expected.value(w), rtol=rtol, atol=1e-12 * scale)
     np.testing.assert_allclose(gradient, expected.gradient(w), rtol=rtol, atol=1e-12 * scale)
@@ -91,11 +92,11 @@ def test_gradient_equals_finite_differences(data):
     features, numbers, w = data.draw(active_sets(case, scales=(0.3, 1.0), max_size=8))
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
-    gradient = surrogate.value_and_gradient(active, w)[1]
+    gradient = value_and_gradient(surrogate, active, w)[1]
     step = 1e-5
     for j in range(len(features)):
         shift = step * (np.arange(len(w)) == j)
-        above, below = (surrogate.value_and_gradient(active, w + s)[0] for s in (shift, -shift))
+        above, below = (value_and_gradient(surrogate, active, w + s)[0] for s in (shift, -shift))
         assert gradient[j] == pytest.approx((above - below) / (2 * step), abs=1e-8)
 
 
@@ -109,7 +110,7 @@ def test_one_surrogate_serves_many_active_sets(data):
     for _ in range(3):
         features, numbers, w = data.draw(active_sets(case, scales=(1.0, 1e4)))
         if data.draw(st.booleans()):
-            surrogate.scan(surrogate.compile(numbers), w, limits)
+            scan_of(surrogate, surrogate.compile(numbers), w, limits)
         check(case, features, w, surrogate, rtol=1e-9)
 
 
@@ -118,7 +119,7 @@ def test_one_surrogate_serves_many_active_sets(data):
 def test_empty_active_set_counts_label_sequences(case):
     """Without weights the value is the sum over tokens of log(1 + (L - 1) e^cost)."""
     surrogate = case.surrogate()
-    value, gradient = surrogate.value_and_gradient(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0))
+    value, gradient = value_and_gradient(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0))
     lengths = np.diff(case.problem.sent_ptr)
     per_token = np.log(1.0 + (case.n_labels - 1) * np.exp(case.costs))
     assert value == pytest.approx(float(case.problem.weights @ (lengths * per_token)), abs=1e-12)
@@ -152,9 +153,9 @@ def test_corpus_of_empty_sentences(tags):
     case = case_of([[], []], [[], []], 3, paper_families(1, tags, 0))
     surrogate = case.surrogate()
     active = surrogate.compile(np.zeros(0, np.int64))
-    assert surrogate.value_and_gradient(active, np.zeros(0))[0] == 0.0
+    assert value_and_gradient(surrogate, active, np.zeros(0))[0] == 0.0
     limits = {k: np.full(len(case.problem.columns), 0.0) for k in range(1, tags + 1)}
-    value, scan = surrogate.scan(active, np.zeros(0), limits)
+    value, scan = scan_of(surrogate, active, np.zeros(0), limits)
     assert value == 0.0
     assert len(scan.features) == 0
 
@@ -239,10 +240,10 @@ def test_longer_order_with_zero_weights_changes_nothing(data):
     longest = [f for f in all_candidates(case.problem) if f.k == case.problem.order][:1]
     surrogate = case.surrogate()
     numbers = [number_of(case.problem, f) for f in features]
-    short, g_short = surrogate.value_and_gradient(surrogate.compile(np.array(numbers, np.int64)), w)
+    short, g_short = value_and_gradient(surrogate, surrogate.compile(np.array(numbers, np.int64)), w)
     both = sorted(zip([*features, *longest], [*w, *[0.0] * len(longest)], strict=True))
     numbers = np.array([number_of(case.problem, f) for f, _ in both], np.int64)
-    long, g_long = surrogate.value_and_gradient(surrogate.compile(numbers), np.array([x for _, x in both]))
+    long, g_long = value_and_gradient(surrogate, surrogate.compile(numbers), np.array([x for _, x in both]))
     assert long == pytest.approx(short, rel=1e-11, abs=1e-11)
     kept = [j for j, (f, _) in enumerate(both) if f in features]
     np.testing.assert_allclose(g_long[kept], g_short, atol=1e-11)
@@ -258,10 +259,10 @@ def test_weights_of_sentences_scale_their_share(data):
     for i, weight in enumerate(case.problem.weights):
         alone = replace(case, problem=replace(case.problem, weights=np.eye(len(case.problem.weights))[i] * weight))
         surrogate = alone.surrogate()
-        value, g = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+        value, g = value_and_gradient(surrogate, surrogate.compile(numbers), w)
         total, gradient = total + value, gradient + g
     surrogate = case.surrogate()
-    value, g = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    value, g = value_and_gradient(surrogate, surrogate.compile(numbers), w)
     assert value == pytest.approx(total, rel=1e-11, abs=1e-11)
     np.testing.assert_allclose(g, gradient, atol=1e-11)
 
@@ -281,13 +282,13 @@ def test_threads_do_not_change_a_bit(data):
         for threads in (1, 2, 3):
             surrogate = case.surrogate(threads)
             active = surrogate.compile(numbers)
-            value, gradient = surrogate.value_and_gradient(active, w)
-            scanned, scan = surrogate.scan(active, w, limits)
+            value, gradient = value_and_gradient(surrogate, active, w)
+            scanned, scan = scan_of(surrogate, active, w, limits)
             parts = [np.array([value, scanned]), gradient, scan.features, scan.gradients]
             if case.problem.order <= 2:
                 parts.append(surrogate.hessian(active, w, np.arange(len(numbers))))
             found.append([part.tobytes() for part in parts])
-            surrogate.workers.close()
+            surrogate.close()
     assert found[0] == found[1] == found[2]
 
 
@@ -310,7 +311,7 @@ def check_scan(case, features, numbers, w, limits, surrogate):
     enumeration = Enumeration(case.problem, features, case.costs)
     gradients = enumeration.gradients(w, candidates)
     limit = np.array([limits[f.k][f.column] for f in candidates])
-    value, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+    value, scan = scan_of(surrogate, surrogate.compile(numbers), w, limits)
     scale = 1.0 + np.abs(w).max(initial=0.0)
     assert value == pytest.approx(enumeration.value(w), rel=1e-9, abs=1e-12 * scale)
     assert np.all(np.diff(scan.features) > 0)
@@ -364,7 +365,7 @@ def test_scan_finds_more_candidates_than_its_first_room(is_kept):
     surrogate = case.surrogate()
     limits = {1: np.full(len(case.problem.columns), np.inf), 2: np.full(len(case.problem.columns), 1e-9)}
     with pairs_kept(is_kept):
-        _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+        _, scan = scan_of(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
     # Without weights all pairs are equally likely.
     seen = {f"w{i}": np.zeros(144) for i in range(10)}
     for row, sentence in zip(labels, words, strict=True):
@@ -391,22 +392,22 @@ def test_scan_of_numbers_of_both_signs(is_kept):
     limits = {1: np.full(len(problem.columns), np.inf), 2: np.where(problem.has_order(2), 2.5, np.inf)}
     with pairs_kept(is_kept):
         check_scan(case, features, numbers, w, limits, case.surrogate())
-        _, scan = case.surrogate().scan(case.surrogate().compile(numbers), w, limits)
+        _, scan = scan_of(case.surrogate(), case.surrogate().compile(numbers), w, limits)
     assert max(np.abs(scan.gradients)) == pytest.approx(3.0, abs=1e-2)
 
 
 @few
 @given(st.data())
-def test_gradient_of_last_pass_after_a_scan(data):
-    """The active features' gradient after a scan is that of value_and_gradient (the scan's order may be higher)."""
+def test_gradient_of_a_scan(data):
+    """The active features' gradient in a scan is that of any pass (the scan's order may be higher)."""
     case = data.draw(cases())
     features, numbers, w = data.draw(active_sets(case, max_order=data.draw(st.integers(1, 4))))
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
     limits = {k: np.where(case.problem.has_order(k), 0.01, np.inf) for k in range(1, case.problem.order + 1)}
-    surrogate.scan(active, w, limits)
+    point, _ = surrogate.scan(active, w, limits)
     expected = Enumeration(case.problem, features, case.costs).gradient(w)
-    np.testing.assert_allclose(surrogate.gradient_of_last_pass(active), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(point.gradient, expected, rtol=1e-10, atol=1e-10)
 
 
 @few
@@ -416,9 +417,9 @@ def test_scan_leaves_out_dropped_columns(data):
     case = data.draw(cases())
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     keep = rng.random(len(case.problem.columns)) < 0.5
-    surrogate = crf.CrfSurrogate(case.problem, keep, case.costs)
+    surrogate = objective("crf", case.problem, case.costs, keep=keep)
     limits = {k: np.where(case.problem.has_order(k), 1e-6, np.inf) for k in range(1, case.problem.order + 1)}
-    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    _, scan = scan_of(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
     found = {feature_of(case.problem, n) for n in scan.features}
     candidates = all_candidates(case.problem)
     gradients = Enumeration(case.problem, [], case.costs).gradients(np.zeros(0), candidates)
@@ -434,14 +435,15 @@ def check_curvatures_of_pairs(case, w):
     pairs = [f for f in all_candidates(case.problem) if f.k == 2 and f.column == case.problem.bias_column]
     surrogate = case.surrogate()
     active = surrogate.compile(np.array([number_of(case.problem, f) for f in pairs], np.int64))
-    surrogate.scan(active, w[: len(pairs)], {k: np.full(len(case.problem.columns), np.inf) for k in (1, 2)})
+    nothing = {k: np.full(len(case.problem.columns), np.inf) for k in (1, 2)}
+    point, scan = surrogate.scan(active, w[: len(pairs)], nothing)
     truth = Enumeration(case.problem, pairs, case.costs)
     expected = np.zeros(len(pairs))
     for i, weight in enumerate(case.problem.weights):
         scores = truth.scores(i, w[: len(pairs)])
         marginals = oracles.pattern_marginals(scores, truth.lengths[i], case.n_labels, 2)
         expected += weight * (marginals * (1.0 - marginals)).sum(axis=0)[[f.code for f in pairs]]
-    np.testing.assert_allclose(surrogate.curvatures(active), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(surrogate.curvature(point, scan.variances), expected, rtol=1e-9, atol=1e-12)
 
 
 @given(cases(min_tags=2, max_tags=2, max_length=4), st.sampled_from([0.3, 30.0, 290.0]), st.integers(0, 2**32 - 1))
@@ -468,7 +470,7 @@ def check_hessian(data, case, max_size, atol):
     chosen = np.flatnonzero(rng.random(len(features)) < data.draw(st.sampled_from([0.5, 1.0])))
     surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
     found = surrogate.hessian(surrogate.compile(numbers), w, chosen)
-    surrogate.workers.close()
+    surrogate.close()
     expected = Enumeration(case.problem, features, case.costs).hessian(w)[np.ix_(chosen, chosen)]
     np.testing.assert_allclose(found, expected, atol=atol)
     np.testing.assert_array_equal(found, found.T)
@@ -501,7 +503,7 @@ def test_hessian_equals_differences_of_the_gradient(data):
     step = 1e-5
     for j in range(len(features)):
         shift = step * (np.arange(len(w)) == j)
-        above, below = (surrogate.value_and_gradient(active, w + s)[1] for s in (shift, -shift))
+        above, below = (value_and_gradient(surrogate, active, w + s)[1] for s in (shift, -shift))
         np.testing.assert_allclose(hessian[:, j], (above - below) / (2 * step), atol=5e-3)
 
 
@@ -524,9 +526,9 @@ def check_curvatures(case, features, numbers, w):
     """After a scan the curvatures are the diagonal of the enumerated Hessian."""
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
-    surrogate.scan(active, w, {k: np.zeros(len(case.problem.columns)) for k in case.problem.lengths})
+    point, scan = surrogate.scan(active, w, {k: np.zeros(len(case.problem.columns)) for k in case.problem.lengths})
     expected = np.diag(Enumeration(case.problem, features, case.costs).hessian(w))
-    np.testing.assert_allclose(surrogate.curvatures(active), expected, atol=1e-10)
+    np.testing.assert_allclose(surrogate.curvature(point, scan.variances), expected, atol=1e-10)
 
 
 @few
@@ -560,7 +562,7 @@ def test_one_label_is_certain(data):
     features, numbers, w = data.draw(active_sets(case, scales=(1.0, 1e4)))
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
-    value, gradient = surrogate.value_and_gradient(active, w)
+    value, gradient = value_and_gradient(surrogate, active, w)
     assert abs(value) < 1e-9 * (1.0 + np.abs(w).max(initial=0.0))
     np.testing.assert_allclose(gradient, 0.0, atol=1e-12)
     np.testing.assert_allclose(surrogate.hessian(active, w, np.arange(len(features))), 0.0, atol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from vcrf import M3N, VCRF
 from vcrf.errors import BudgetError, LargeProblemWarning
-from vcrf.surrogates import effort
+from vcrf.structures import effort
 
 
 def many_labels(n_labels: int) -> tuple[list[list[str]], list[list[str]]]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enumeration import all_candidates, feature_of
+from objectives import scan_of, value_and_gradient
 from partial_labels import PartialEnumeration, partial_cases
 from small_problems import active_sets, pairs_kept
 from vcrf.errors import InputError
@@ -33,11 +34,11 @@ def check(data, case, scales):
     features, numbers, w = data.draw(active_sets(case, scales=scales))
     surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
     active = surrogate.compile(numbers)
-    value, gradient = surrogate.value_and_gradient(active, w)
+    value, gradient = value_and_gradient(surrogate, active, w)
     limits = {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.lengths}
     with pairs_kept(data.draw(st.booleans())):
-        scanned, scan = surrogate.scan(active, w, limits)
-    surrogate.workers.close()
+        scanned, scan = scan_of(surrogate, active, w, limits)
+    surrogate.close()
     exact = PartialEnumeration(rows_of(case).problem, features, case.costs)
     scale = 1.0 + np.abs(w).max(initial=0.0)
     assert value == pytest.approx(exact.value(w), abs=1e-10 * scale)
@@ -77,10 +78,10 @@ def test_gradient_equals_differences_of_the_value(data):
     _, numbers, w = data.draw(active_sets(case, scales=(0.5,), max_size=6))
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
-    g = surrogate.value_and_gradient(active, w)[1]
+    g = value_and_gradient(surrogate, active, w)[1]
     for j in range(len(w)):
         shift = 1e-5 * (np.arange(len(w)) == j)
-        above, below = (surrogate.value_and_gradient(active, w + s)[0] for s in (shift, -shift))
+        above, below = (value_and_gradient(surrogate, active, w + s)[0] for s in (shift, -shift))
         assert g[j] == pytest.approx((above - below) / 2e-5, abs=1e-6)
 
 

@@ -9,18 +9,12 @@ from hypothesis import strategies as st
 
 import oracles
 from enumeration import LossEnumeration, all_candidates, feature_of, number_of
+from objectives import maximum
 from small_problems import active_sets, cases
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
-from vcrf.surrogates.max_margin import MaxSurrogate, Mixture, choose_max
-from vcrf.surrogates.pattern_max import PatternMaxSurrogate, make_max_surrogate
+from vcrf.structures.mixture import Mixture
 
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), EditLoss(), 0.5 * EditLoss() + AlignedNgramLoss(3)]
-
-
-def surrogate_of(problem, kind, loss):
-    """The surrogate with every pass on the automaton, and no column screened."""
-    keep = np.ones(len(problem.columns), bool)
-    return PatternMaxSurrogate(problem, keep, choose_max(problem, kind, loss), 1, is_forced=True)
 
 
 @pytest.mark.parametrize("kind", ["m3n", "structsvm"])
@@ -31,7 +25,7 @@ def test_best_sequences_equal_enumeration(kind, data):
     case = data.draw(cases(max_length=5))
     features, numbers, w = data.draw(active_sets(case, scales=(0.1, 1.0, 10.0)))
     loss, problem = data.draw(st.sampled_from(LOSSES)), case.problem
-    surrogate = surrogate_of(problem, kind, loss)
+    surrogate = maximum(kind, problem, loss, "patterns")
     surrogate._kappas *= data.draw(st.sampled_from([1e-3, 0.3, 1.0, 3.0, 1e3]))
     truth, active = LossEnumeration(problem, features, loss), surrogate.compile(numbers)
     for _ in range(2):  # the second time with the guesses of the first
@@ -67,9 +61,10 @@ def test_scan_of_a_mixture_equals_the_dense_one(data, limit):
     limits = {k: np.full(len(problem.columns), np.inf) for k in range(1, problem.order + 1)}
     for f in all_candidates(problem):
         limits[f.k][f.column] = limit * (1.0 + 0.2 * f.k)
-    keep = np.ones(len(problem.columns), bool)
-    dense = MaxSurrogate(problem, keep, choose_max(problem, "m3n", ZeroOneLoss())).scan_mixture(mixture, limits)
-    scan = surrogate_of(problem, "m3n", ZeroOneLoss()).scan_mixture(mixture, limits)
+    dense, scan = (
+        maximum("m3n", problem, ZeroOneLoss(), lattice).scan_mixture(mixture, limits)
+        for lattice in ("dense", "patterns")
+    )
     expected = {feature_of(problem, f): g for f, g in zip(dense.features, dense.gradients, strict=True)}
     found = {feature_of(problem, f): g for f, g in zip(scan.features, scan.gradients, strict=True)}
     for feature in set(expected) | set(found):
@@ -83,14 +78,14 @@ def test_scan_of_a_mixture_equals_the_dense_one(data, limit):
 @given(cases(min_tags=3, max_length=4))
 def test_the_lattice_is_chosen_by_order(case):
     """By hand, and at order 2 dense."""
-    choice, keep = choose_max(case.problem, "m3n", HammingLoss()), np.ones(len(case.problem.columns), bool)
-    for lattice, kind in (("auto", PatternMaxSurrogate), ("patterns", PatternMaxSurrogate), ("dense", MaxSurrogate)):
-        made = make_max_surrogate(case.problem, keep, choice, lattice=lattice)
-        assert type(made) is (kind if case.problem.order > 2 or lattice != "auto" else MaxSurrogate)
+    for lattice in ("auto", "patterns", "dense"):
+        made = maximum("m3n", case.problem, HammingLoss(), lattice)
+        is_dense = lattice == "dense" or (lattice == "auto" and case.problem.order <= 2)
+        assert made.chain.is_dense == is_dense
     numbers = np.array([number_of(case.problem, f) for f in all_candidates(case.problem)[:9]], np.int64)
     w = np.linspace(-1.0, 1.0, len(numbers))
     values = [
         made.find_best(made.compile(numbers), w).values
-        for made in (make_max_surrogate(case.problem, keep, choice, lattice=name) for name in ("auto", "dense"))
+        for made in (maximum("m3n", case.problem, HammingLoss(), lattice) for lattice in ("auto", "dense"))
     ]
     np.testing.assert_allclose(*values, atol=1e-10)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enumeration import Enumeration, all_candidates, feature_of, number_of
+from objectives import objective, scan_of, value_and_gradient
 from partial_labels import PartialEnumeration, partial_cases
 from small_problems import active_sets, cases, strengths
 from vcrf import VCRF
@@ -23,10 +24,9 @@ from vcrf.problem import build_problem
 from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
-from vcrf.surrogates import pattern_hessian, pattern_scan
+from vcrf.structures import arc_hessian, level_scan
+from vcrf.structures.chain import Chain
 from vcrf.surrogates.choice import choose
-from vcrf.surrogates.crf import CrfSurrogate
-from vcrf.surrogates.patterns import PatternSurrogate, make_surrogate
 
 few = settings(max_examples=30)
 WORD = Template(((0, "word"),))
@@ -34,15 +34,14 @@ WORD = Template(((0, "word"),))
 
 def surrogate_of(case, threads=1):
     """The surrogate with every pass on the automaton, and no column screened."""
-    keep = np.ones(len(case.problem.columns), bool)
-    return PatternSurrogate(case.problem, keep, case.costs, threads, is_forced=True)
+    return objective("crf", case.problem, case.costs, "patterns", threads)
 
 
 def check(case, features, w, expected, rtol=1e-9):
     """Compare value and gradient with enumeration."""
     numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
     surrogate = surrogate_of(case)
-    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    value, gradient = value_and_gradient(surrogate, surrogate.compile(numbers), w)
     scale = 1.0 + np.abs(w).max(initial=0.0)
     np.testing.assert_allclose(value, expected.value(w), rtol=rtol, atol=1e-12 * scale)
     np.testing.assert_allclose(gradient, expected.gradient(w), rtol=rtol, atol=1e-11 * scale)
@@ -57,10 +56,10 @@ def check_scan(case, features, w, expected, limit, gradients):
         limits[k][column] = limit * (1.0 + 0.2 * k)
     surrogate = surrogate_of(case)
     active = surrogate.compile(np.array([number_of(problem, f) for f in features], np.int64))
-    value, scan = surrogate.scan(active, w, limits)
+    point, scan = surrogate.scan(active, w, limits)
     assert scan.is_complete
     scale = 1.0 + np.abs(w).max(initial=0.0)
-    np.testing.assert_allclose(value, expected.value(w), rtol=1e-9, atol=1e-12 * scale)
+    np.testing.assert_allclose(point.value, expected.value(w), rtol=1e-9, atol=1e-12 * scale)
     found = dict(zip((feature_of(problem, f) for f in scan.features), scan.gradients.tolist(), strict=True))
     for feature, g in zip(candidates, gradients(w, candidates), strict=True):
         bound = limits[feature.k][feature.column]
@@ -70,9 +69,7 @@ def check_scan(case, features, w, expected, limit, gradients):
         else:
             assert abs(g) < bound * (1.0 + 1e-5)
     assert set(found) <= set(candidates)
-    np.testing.assert_allclose(
-        surrogate.gradient_of_last_pass(active), expected.gradient(w), rtol=1e-9, atol=1e-11 * scale
-    )
+    np.testing.assert_allclose(point.gradient, expected.gradient(w), rtol=1e-9, atol=1e-11 * scale)
 
 
 @settings(max_examples=80)
@@ -90,7 +87,7 @@ def test_rows_and_differences_agree(data):
     """Where differences would lose digits rows are summed in full: the same masses and counts."""
     case = data.draw(cases(min_tags=3))
     _, numbers, _ = data.draw(active_sets(case))
-    plan, rng = surrogate_of(case).compile(numbers).plan, np.random.default_rng(0)
+    plan, rng = surrogate_of(case).compile(numbers).arcs, np.random.default_rng(0)
     graph, n_states, n_labels = plan.graph, plan.automaton.n_states, case.n_labels
     alpha, back, factor = rng.random(n_states), rng.random(n_states), rng.random(plan.automaton.n_arcs)
     new, counts = np.zeros((2, n_states)), np.zeros((2, len(factor)))
@@ -121,14 +118,14 @@ def test_scan_finds_every_candidate_above_its_limit(data, limit):
 @given(st.data(), st.sampled_from([0.01, 0.05, 0.2, 0.5]), st.sampled_from([1.0, 0.01]))
 def test_scan_bounds_the_norms_of_whole_groups(data, limit, pairs):
     """Of patterns never looked at too: no group that may exceed a limit has a norm above its bound."""
-    case = data.draw(cases())
+    case = data.draw(cases(min_tags=2))
     features, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
     problem, surrogate = case.problem, surrogate_of(case)
     candidates = all_candidates(problem)
     limits = {k: np.full(len(problem.columns), np.inf) for k in problem.lengths}
     for column, k, _ in candidates:
         limits[k][column] = limit * (1.0 + 0.2 * k) * (pairs if k <= 2 else 1.0)
-    _, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+    _, scan = scan_of(surrogate, surrogate.compile(numbers), w, limits)
     squares = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
     largest = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
     gradients = Enumeration(problem, features, case.costs).gradients(w, candidates)
@@ -147,8 +144,8 @@ def test_bounds_of_norms_with_words():
     text = intern_sentences([["a", "b", "a", "b", "a", "b"]] * 2)
     problem = build_problem(text, np.zeros(12, np.uint32), 2, [Family("word", (WORD,), k) for k in (1, 2, 3)])
     limits = {1: np.full(2, 1e-3), 2: np.full(2, 1e-3), 3: np.full(2, 1.9)}
-    surrogate = PatternSurrogate(problem, np.ones(2, bool), np.zeros(2), is_forced=True)
-    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    surrogate = objective("crf", problem, np.zeros(2), "patterns")
+    _, scan = scan_of(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
     # Two tokens of each word have room for three labels: seven patterns of 1/8 at each, and the true one.
     assert np.all(problem.split_features(scan.features)[1] < 3)
     assert np.all(scan.norms[3] >= 2.0 * np.sqrt(7 / 64 + (7 / 8) ** 2))
@@ -158,11 +155,11 @@ def test_bounds_of_norms_are_of_use():
     """Most patterns are left out, and the bounds of their groups are not far above the norms."""
     problem = random_problem(n_sentences=60, n_labels=6, tags=4)
     bias, none = problem.bias_column, np.zeros(0, np.int64)
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(60), is_forced=True)
+    surrogate = objective("crf", problem, np.zeros(60), "patterns")
     norms = []
     for limit in (0.0, 0.005):
         limits = {k: np.full(len(problem.columns), limit) for k in problem.lengths}
-        _, scan = surrogate.scan(surrogate.compile(none), np.zeros(0), limits)
+        _, scan = scan_of(surrogate, surrogate.compile(none), np.zeros(0), limits)
         norms.append([scan.norms[k][bias] for k in (2, 3, 4)])
     assert len(scan.features) < 0.5 * 6**4
     assert np.all(np.array(norms[0]) <= norms[1])
@@ -260,7 +257,7 @@ def test_training_ends_at_the_optimum_of_the_dense_lattice(data):
 def test_threads_and_blocks_do_not_change_the_result(monkeypatch):
     """Sums have a fixed order."""
     problem = random_problem()
-    monkeypatch.setattr("vcrf.surrogates.crf._TOKENS_PER_BLOCK", 16)
+    monkeypatch.setattr("vcrf.structures.chain._TOKENS_PER_BLOCK", 16)
     penalty = FamilyPenalty.from_strengths(np.full(len(problem.families), 0.02), "l1")
     one, two = (solve(problem, penalty, threads=n, lattice="patterns", tol=1e-4) for n in (1, 2))
     np.testing.assert_array_equal(one.features, two.features)
@@ -276,9 +273,9 @@ def test_pairs_of_columns_are_summed_in_parts(monkeypatch):
     limits = {k: np.full(len(problem.columns), 0.05) for k in (1, 2, 3)}
     scans = []
     for room in (1 << 22, 4):
-        monkeypatch.setattr(pattern_scan, "_MAX_SUMS", room)
-        surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(2), is_forced=True)
-        scans.append(surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)[1])
+        monkeypatch.setattr(level_scan, "_MAX_SUMS", room)
+        surrogate = objective("crf", problem, np.zeros(2), "patterns")
+        scans.append(scan_of(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)[1])
     np.testing.assert_array_equal(scans[0].features, scans[1].features)
     np.testing.assert_array_equal(scans[0].gradients, scans[1].gradients)
     assert len(scans[0].features) > 20
@@ -288,14 +285,12 @@ def test_first_scans_go_one_label_further_than_the_working_set():
     """Without long patterns in the working set a scan with violators stops, and says so; complete ones find more."""
     problem = random_problem(tags=5)
     limits = {k: np.full(len(problem.columns), 0.01) for k in range(1, 6)}
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), np.zeros(30), is_forced=True)
-    surrogate.allow_short_scans(True)
+    surrogate = objective("crf", problem, np.zeros(30), "patterns")
     empty = surrogate.compile(np.zeros(0, np.int64))
-    _, scan = surrogate.scan(empty, np.zeros(0), limits)
+    _, scan = scan_of(surrogate, empty, np.zeros(0), limits, may_stop=True)
     assert not scan.is_complete
     assert problem.split_features(scan.features)[1].max() == 2
-    surrogate.allow_short_scans(False)
-    _, scan = surrogate.scan(empty, np.zeros(0), limits)
+    _, scan = scan_of(surrogate, empty, np.zeros(0), limits)
     assert scan.is_complete
     assert problem.split_features(scan.features)[1].max() > 2
 
@@ -305,19 +300,19 @@ def test_the_lattice_is_chosen_by_its_cost():
     rng = np.random.default_rng(0)
     text = intern_sentences([["a"] * 40])
     problem = build_problem(text, rng.integers(0, 20, 40).astype(np.uint32), 20, transition_families(3))
-    keep, costs = np.ones(len(problem.columns), bool), np.zeros(1)
-    surrogate = make_surrogate(problem, keep, costs)
+    keep = np.ones(len(problem.columns), bool)
+    surrogate = Chain(problem, keep)
     column = np.full(60, problem.bias_column, np.uint32)
     long = problem.join_features(column, 3, rng.choice(8000, 60, replace=False).astype(np.uint32))
     short = problem.join_features(column, 2, rng.choice(400, 60, replace=False).astype(np.uint32))
-    assert surrogate.compile(np.sort(long)).plan.is_cheap
-    assert not surrogate.compile(np.sort(short)).plan.is_cheap
-    assert type(make_surrogate(problem, keep, costs, lattice="dense")) is CrfSurrogate
+    assert surrogate.compile(np.sort(long)).arcs.is_cheap
+    assert not surrogate.compile(np.sort(short)).arcs.is_cheap
+    assert Chain(problem, keep, lattice="dense").is_dense
     small = random_problem(tags=2)
     keep = np.ones(len(small.columns), bool)
-    assert type(make_surrogate(small, keep, np.zeros(30))) is CrfSurrogate
+    assert Chain(small, keep).is_dense
     with pytest.raises(InputError, match="inference"):
-        make_surrogate(small, keep, np.zeros(30), lattice="sparse")
+        Chain(small, keep, lattice="sparse")
 
 
 def test_sixty_labels_at_order_five():
@@ -358,7 +353,7 @@ def test_hessian_is_the_covariance_of_the_counts(data):
     np.testing.assert_allclose(drawn, expected, atol=2e-2)
     assert np.linalg.eigvalsh(drawn).min(initial=0.0) > -5e-3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pattern_hessian, "LEAST", (0.0, 0.0))
+        patch.setattr(arc_hessian, "LEAST", (0.0, 0.0))
         exact = surrogate.hessian(active, w, chosen)
     np.testing.assert_allclose(exact, expected, atol=1e-9)
 
@@ -366,15 +361,16 @@ def test_hessian_is_the_covariance_of_the_counts(data):
 def test_sentences_side_by_side_and_one_by_one():
     """Groups of sentences of different lengths, one group not full, find what each sentence alone does."""
     problem, rng = random_problem(tags=4), np.random.default_rng(1)
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), rng.random(30), is_forced=True)
+    surrogate = objective("crf", problem, rng.random(30), "patterns")
     codes = rng.choice(problem.n_labels**4, 20, replace=False).astype(np.uint32)
     active = surrogate.compile(np.sort(problem.join_features(np.full(20, problem.bias_column, np.uint32), 4, codes)))
-    surrogate.value_and_gradient(active, rng.normal(size=20))
-    arcs, local, plan = surrogate._arcs, surrogate._local, active.plan
-    n_tokens, n_labels, sentences = problem.n_tokens, problem.n_labels, surrogate._sentences()
+    sums = surrogate.at(active, rng.normal(size=20)).sums
+    here = sums.potentials
+    arcs, local, plan = here.arcs, here.local, active.arcs
+    n_tokens, n_labels, sentences = problem.n_tokens, problem.n_labels, here.sentences(sums.loss, sums.weights)
     out = PassOutput(np.zeros(30), np.zeros(n_tokens * n_labels), np.zeros(0), np.zeros(30, np.uint32))
     node, shift = kernels.prepare_nodes(
-        sentences, 0, 30, n_labels, active.rows, surrogate._scores, arcs.tables, surrogate._corrections, False, out
+        sentences, 0, 30, n_labels, active.rows, here.scores, arcs.tables, here.corrections, False, out
     )
     counts = np.zeros(plan.automaton.n_arcs)
     for i in np.flatnonzero(np.diff(problem.sent_ptr)):
@@ -385,9 +381,9 @@ def test_sentences_side_by_side_and_one_by_one():
             problem.weights[i], counts, out.residuals, out.cor_residuals,
         )  # fmt: skip
     kernels.sum_counts(plan.automaton.up, counts)
-    np.testing.assert_allclose(surrogate._values, out.values, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(surrogate._residuals.ravel(), out.residuals, rtol=1e-9, atol=1e-13)
-    np.testing.assert_allclose(surrogate._arc_counts, counts, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(sums.values, out.values, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(sums.residuals.ravel(), out.residuals, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(sums.counts, counts, rtol=1e-9, atol=1e-13)
 
 
 def _leave_all(*args):
@@ -401,16 +397,16 @@ def test_scan_of_sentences_side_by_side(way, monkeypatch):
     """Patterns with words too, contexts longer than what is summed, groups of different lengths, one not full."""
     rng = np.random.default_rng(3)
     problem = random_problem(n_sentences=40, families=paper_families(1, 4, 0))
-    surrogate = PatternSurrogate(problem, np.ones(len(problem.columns), bool), rng.random(40), is_forced=True)
+    surrogate = objective("crf", problem, rng.random(40), "patterns")
     surrogate.weights = surrogate.weights * rng.uniform(0.5, 2.0, 40)
     limits = {k: np.full(len(problem.columns), 0.002) for k in range(1, 5)}
-    _, scan = surrogate.scan(surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
+    _, scan = scan_of(surrogate, surrogate.compile(np.zeros(0, np.int64)), np.zeros(0), limits)
     active, w = surrogate.compile(np.sort(rng.choice(scan.features, 80, replace=False))), rng.normal(size=80)
-    _, scan = surrogate.scan(active, w, limits)
-    variances = surrogate._known_variances
+    _, scan = scan_of(surrogate, active, w, limits)
+    variances = scan.variances
     lengths = problem.split_features(scan.features)[1]
     assert min(np.bincount(lengths.astype(np.int64))[1:]) > 20
-    assert active.plan.automaton.size.max() == 3
+    assert active.arcs.automaton.size.max() == 3
     if way == "one by one":
         monkeypatch.setattr(pattern_levels, "level_lanes", _leave_all)
     else:
@@ -419,11 +415,11 @@ def test_scan_of_sentences_side_by_side(way, monkeypatch):
         monkeypatch.setattr(pattern_levels, "mass_of_arcs", lambda *args: args[-1].fill(np.nan))
         for name in ("_forward_token", "_level_group", "level_lanes"):
             monkeypatch.setattr(pattern_levels, name, getattr(pattern_levels, name).py_func)
-    _, other = surrogate.scan(active, w, limits)
+    _, other = scan_of(surrogate, active, w, limits)
     np.testing.assert_array_equal(scan.features, other.features)
     np.testing.assert_allclose(scan.gradients, other.gradients, rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(variances[0], surrogate._known_variances[0])
-    np.testing.assert_allclose(variances[1], surrogate._known_variances[1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(variances.features, other.variances.features)
+    np.testing.assert_allclose(variances.variances, other.variances.variances, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("tags", [3, 4])

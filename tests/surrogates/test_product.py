@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import oracles
 from enumeration import LossEnumeration, all_candidates, feature_of, number_of
+from objectives import maximum, objective, scan_of, value_and_gradient
 from small_problems import WORD, active_sets, cases, pairs_kept
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
@@ -18,50 +19,37 @@ from vcrf.kernels import potentials
 from vcrf.lattice import DenseLattice
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, LossAutomaton, WeightedHammingLoss, ZeroOneLoss
 from vcrf.problem import build_problem
-from vcrf.surrogates import crf, evaluate
-from vcrf.surrogates.compiled_loss import compile_loss, join_automata
-from vcrf.surrogates.hard import lattice_arcs
-from vcrf.surrogates.max_margin import MaxSurrogate, choose_max
-from vcrf.surrogates.product import (
-    ExponentialProductSurrogate,
-    ExponentialSurrogate,
-    ProductSurrogate,
-    StructBoostSurrogate,
-    largest_sentence_mass,
-)
-from vcrf.surrogates.tables import build_tables, slot_corrections
-from vcrf.surrogates.workers import Workers
+from vcrf.structures import chain
+from vcrf.structures.compiled_loss import compile_loss, join_automata
+from vcrf.structures.hard import lattice_arcs
+from vcrf.structures.tables import build_tables, key_scores, slot_corrections
+from vcrf.structures.workers import Workers
+from vcrf.surrogates import evaluate
 
 few = settings(max_examples=25)
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]
 
 
-def surrogate_of(kind, problem, loss, threads=1):
-    """Return the surrogate with no column screened."""
-    keep = np.ones(len(problem.columns), bool)
-    return kind(problem, keep, compile_loss(problem, loss), threads)
-
-
 def expected_of(kind, problem, features, loss, w):
     """Return value and gradient by enumeration."""
     truth = LossEnumeration(problem, features, loss)
-    if kind is ProductSurrogate:
+    if kind == "crf":
         return truth.value(w), truth.gradient(w)
-    return truth.mean_exponential(w, kind is StructBoostSurrogate)
+    return truth.mean_exponential(w, kind == "structboost")
 
 
 def check(kind, case, features, loss, w, rtol=1e-9):
     """Compare value and gradient."""
     numbers = np.array([number_of(case.problem, f) for f in features], np.int64)
-    surrogate = surrogate_of(kind, case.problem, loss)
-    value, gradient = surrogate.value_and_gradient(surrogate.compile(numbers), w)
+    surrogate = objective(kind, case.problem, loss)
+    value, gradient = value_and_gradient(surrogate, surrogate.compile(numbers), w)
     expected, slope = expected_of(kind, case.problem, features, loss, w)
     scale = 1.0 + np.abs(w).max(initial=0.0)
     np.testing.assert_allclose(value, expected, rtol=rtol, atol=1e-11 * scale)
     np.testing.assert_allclose(gradient, slope, rtol=rtol, atol=1e-11 * scale)
 
 
-KINDS = [ProductSurrogate, StructBoostSurrogate, ExponentialProductSurrogate]
+KINDS = ["crf", "structboost", "exponential"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +69,7 @@ def test_large_weights_and_losses_leave_the_scaled_messages(kind, data):
     """Scores or losses that span more than 600 nats are done in the log domain."""
     case = data.draw(cases(max_length=4, max_tags=3))
     features, _, w = data.draw(active_sets(case, scales=(1.0, 300.0, 1e3)))
-    loss = 700.0 * AlignedNgramLoss(2) if data.draw(st.booleans()) and kind is ProductSurrogate else AlignedNgramLoss(2)
+    loss = 700.0 * AlignedNgramLoss(2) if data.draw(st.booleans()) and kind == "crf" else AlignedNgramLoss(2)
     check(kind, case, features, loss, w, rtol=1e-8)
 
 
@@ -93,15 +81,13 @@ def test_scan_finds_every_gradient_above_its_limit(kind, data):
     case = data.draw(cases(max_length=4, max_tags=3))
     features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 300.0)))
     loss = data.draw(st.sampled_from(LOSSES))
-    surrogate = surrogate_of(kind, case.problem, loss)
+    surrogate = objective(kind, case.problem, loss)
     limit = data.draw(st.sampled_from([0.0, 0.02, 0.1]))
     limits = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
     for f in all_candidates(case.problem):
         limits[f.k][f.column] = limit
-    if kind is not ProductSurrogate:
-        surrogate.column_mass = largest_sentence_mass(case.problem)
     with pairs_kept(data.draw(st.booleans())):
-        value, scan = surrogate.scan(surrogate.compile(numbers), w, limits)
+        value, scan = scan_of(surrogate, surrogate.compile(numbers), w, limits)
     every = all_candidates(case.problem)
     wide = np.zeros(len(every))
     wide[[every.index(f) for f in features]] = w
@@ -114,7 +100,7 @@ def test_scan_finds_every_gradient_above_its_limit(kind, data):
             assert (f in found) == (abs(g) > limit)
             if f in found:
                 assert found[f] == pytest.approx(g, rel=1e-8, abs=1e-11)
-    mass = surrogate.column_mass
+    mass = surrogate.mass
     assert all(abs(g) <= mass[f.column] + 1e-9 for f, g in found.items())
 
 
@@ -125,12 +111,12 @@ def test_a_scan_finds_the_mean_losses(data):
     case = data.draw(cases(max_length=4, max_tags=3))
     features, numbers, w = data.draw(active_sets(case, scales=(0.5, 2.0, 100.0, 300.0, 1e3)))
     loss = data.draw(st.sampled_from([*LOSSES, EditLoss()]))
-    surrogate, truth = surrogate_of(ProductSurrogate, case.problem, loss), LossEnumeration(case.problem, features, loss)
+    surrogate, truth = objective("crf", case.problem, loss), LossEnumeration(case.problem, features, loss)
     nothing = {k: np.full(len(case.problem.columns), np.inf) for k in range(1, case.problem.order + 1)}
-    surrogate.scan(surrogate.compile(numbers), w, nothing)
-    surrogate.value_and_gradient(surrogate.compile(numbers), 0.5 * w)
+    point, _ = surrogate.scan(surrogate.compile(numbers), w, nothing)
+    surrogate.at(surrogate.compile(numbers), 0.5 * w)
     expected = [oracles.probabilities(truth.scores(i, w)) @ truth.losses[i] for i in range(len(truth.weights))]
-    np.testing.assert_allclose(surrogate.mean_losses(), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(point.sums.mean_losses(), expected, rtol=1e-9, atol=1e-12)
 
 
 @few
@@ -142,14 +128,10 @@ def test_hamming_on_the_product_is_the_fast_path(data):
     loss = compile_loss(case.problem, HammingLoss())
     if case.n_labels > 1:
         np.testing.assert_allclose(loss.hamming_costs(case.problem), case.costs * (np.diff(case.problem.sent_ptr) > 0))
-    keep = np.ones(len(case.problem.columns), bool)
-    pairs = [
-        (ProductSurrogate(case.problem, keep, loss), case.surrogate()),
-        (ExponentialProductSurrogate(case.problem, keep, loss), ExponentialSurrogate(case.problem, keep, case.costs)),
-    ]
-    for general, fast in pairs:
-        value, gradient = general.value_and_gradient(general.compile(numbers), w)
-        expected, slope = fast.value_and_gradient(fast.compile(numbers), w)
+    for kind in ("crf", "exponential"):
+        general, fast = objective(kind, case.problem, loss), objective(kind, case.problem, case.costs)
+        value, gradient = value_and_gradient(general, general.compile(numbers), w)
+        expected, slope = value_and_gradient(fast, fast.compile(numbers), w)
         np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=1e-10)
 
@@ -174,13 +156,13 @@ def test_threads_do_not_change_a_bit(case, threads):
     w = np.linspace(-1.0, 1.0, len(numbers))
     found = []
     for n in (1, threads):
-        usual = crf._TOKENS_PER_BLOCK
-        crf._TOKENS_PER_BLOCK = 2
+        usual = chain._TOKENS_PER_BLOCK
+        chain._TOKENS_PER_BLOCK = 2
         try:
-            surrogate = surrogate_of(StructBoostSurrogate, case.problem, AlignedNgramLoss(2), n)
+            surrogate = objective("structboost", case.problem, AlignedNgramLoss(2), threads=n)
         finally:
-            crf._TOKENS_PER_BLOCK = usual
-        found.append(surrogate.value_and_gradient(surrogate.compile(numbers), w))
+            chain._TOKENS_PER_BLOCK = usual
+        found.append(value_and_gradient(surrogate, surrogate.compile(numbers), w))
     assert found[0][0] == found[1][0]
     assert np.array_equal(found[0][1], found[1][1])
 
@@ -212,7 +194,7 @@ def test_slack_rescaling_is_exact_whatever_the_guess(data):
     case = data.draw(cases(max_length=5, max_tags=3))
     features, _, w = data.draw(active_sets(case, scales=(0.1, 1.0, 10.0)))
     loss, problem = data.draw(st.sampled_from([*LOSSES, 0.5 * EditLoss() + HammingLoss()])), case.problem
-    surrogate = MaxSurrogate(problem, np.ones(len(problem.columns), bool), choose_max(problem, "structsvm", loss))
+    surrogate = maximum("structsvm", problem, loss)
     surrogate._kappas *= data.draw(st.sampled_from([1e-3, 0.3, 1.0, 3.0, 1e3]))
     active = surrogate.compile(np.array([number_of(problem, f) for f in features], np.int64))
     truth = LossEnumeration(problem, features, loss)
@@ -241,16 +223,13 @@ def test_best_sequences_of_long_sentences(kind, length):
     families = [Family("word", (WORD,)), *transition_families(3)]
     problem = build_problem(text, y, 4, families)
     loss = AlignedNgramLoss(2)
-    surrogate = MaxSurrogate(problem, np.ones(len(problem.columns), bool), choose_max(problem, kind, loss))
+    surrogate = maximum(kind, problem, loss)
     numbers = np.array([number_of(problem, f) for f in all_candidates(problem) if rng.random() < 0.3], np.int64)
     w = 0.3 * rng.normal(size=len(numbers))
     active = surrogate.compile(numbers)
     best = surrogate.find_best(active, w)
     tables = build_tables(active, w, 4, 3)
-    scores = np.empty((len(active.row_ptr) - 1, 4))
-    potentials.key_scores(
-        active.row_ptr, active.row_labels, active.row_features, active.row_values, w, 0, len(scores), scores
-    )
+    scores = key_scores(active, w, 4, Workers(1))
     for i in range(3):
         first, last = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         node = np.empty((last - first) * 4)
@@ -272,7 +251,7 @@ def differences(surrogate, active, w, step=1e-4):
     columns = []
     for j in range(len(w)):
         nudge = step * (np.arange(len(w)) == j)
-        above, below = (surrogate.value_and_gradient(active, x)[1] for x in (w + nudge, w - nudge))
+        above, below = (value_and_gradient(surrogate, active, x)[1] for x in (w + nudge, w - nudge))
         columns.append((above - below) / (2 * step))
     return np.array(columns).reshape(len(w), len(w)).T
 
@@ -283,14 +262,14 @@ def test_hessian_of_the_exponential_surrogate(data):
     """With the Hamming loss it is exact, but for what the chain forgets."""
     case = data.draw(cases(max_tags=2, max_length=4))
     _, numbers, w = data.draw(active_sets(case, max_size=16))
-    surrogate = ExponentialSurrogate(case.problem, np.ones(len(case.problem.columns), bool), case.costs)
+    surrogate = objective("exponential", case.problem, case.costs)
     active = surrogate.compile(numbers)
     expected = differences(surrogate, active, w)
     found = surrogate.hessian(active, w, np.arange(len(w)))
     np.testing.assert_allclose(found, expected, atol=5e-3 * (1.0 + np.abs(expected).max(initial=0.0)))
 
 
-@pytest.mark.parametrize("kind", [StructBoostSurrogate, ExponentialProductSurrogate])
+@pytest.mark.parametrize("kind", ["structboost", "exponential"])
 @pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
 def test_hessian_of_a_similar_surrogate(kind, loss):
     """It proposes steps only, but with the right curvature: along any direction within a half of the true one."""
@@ -299,7 +278,7 @@ def test_hessian_of_a_similar_surrogate(kind, loss):
     problem = trained._read(corpus.tokens, corpus.labels, None).problem
     w = trained.result_.weights
     for scale in (0.3, 1.0):
-        surrogate = surrogate_of(kind, problem, loss)
+        surrogate = objective(kind, problem, loss)
         active = surrogate.compile(trained.result_.features)
         expected = differences(surrogate, active, scale * w)
         found = surrogate.hessian(active, scale * w, np.arange(len(w)))
