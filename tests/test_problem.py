@@ -90,7 +90,7 @@ def test_split_and_join_are_inverse(case, data):
     """Every number below columns x stride is one (column, length, code), and back."""
     problem = case.problem
     stride = sum(problem.n_labels**k for k in range(1, problem.order + 1))
-    assert problem.stride == stride
+    assert problem.space.stride == stride
     n = max(len(problem.columns), 1) * stride
     features = np.array(sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=20))), np.int64)
     columns, lengths, codes = problem.split_features(features)
@@ -104,7 +104,7 @@ def test_split_and_join_are_inverse(case, data):
 def test_feature_numbers_are_grouped_by_column_then_length():
     """Column * stride + offset of the length + code, written out for two labels and order 3."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, 3, 0))
-    assert problem.offsets.tolist() == [0, 0, 2, 6, 14]
+    assert problem.space.offsets.tolist() == [0, 0, 2, 6, 14]
     columns, lengths, codes = problem.split_features(np.arange(28))
     assert columns.tolist() == [0] * 14 + [1] * 14
     assert lengths.tolist() == ([1] * 2 + [2] * 4 + [3] * 8) * 2

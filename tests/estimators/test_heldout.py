@@ -57,7 +57,7 @@ def test_scores_are_those_of_the_model(train: vcrf.Corpus, dev: vcrf.Corpus, kin
     problem = build_problem(text, y, len(classes), families)
     rng = np.random.default_rng(0)
     found = []
-    for k in problem.lengths:
+    for k in problem.kinds:
         columns = rng.choice(np.flatnonzero(problem.has_order(k)), 1500).astype(np.uint32)
         found.append(problem.join_features(columns, k, rng.integers(4**k, size=1500).astype(np.uint32)))
     features = np.unique(np.concatenate(found))

@@ -40,7 +40,7 @@ def random_model(order: int, seed: int) -> Model:
     families = default_families(tags=order) if seed % 2 else paper_families(1, order, 1)
     problem = build_problem(text, rng.integers(3, size=text.n_tokens).astype(np.uint32), 3, families)
     found = []
-    for k in problem.lengths:
+    for k in problem.kinds:
         columns = rng.choice(np.flatnonzero(problem.has_order(k)), 40).astype(np.uint32)
         found.append(problem.join_features(columns, k, rng.integers(3**k, size=40).astype(np.uint32)))
     features = np.unique(np.concatenate(found))

@@ -63,7 +63,7 @@ def fake_result(problem: Problem, n: int, seed: int) -> SolverResult:
     """Random weights, multiples of 1/8, on random candidates of every length."""
     rng = np.random.default_rng(seed)
     found = []
-    for k in problem.lengths:
+    for k in problem.kinds:
         columns = np.flatnonzero(problem.has_order(k))
         codes = rng.integers(problem.n_labels**k, size=n)
         found.append(problem.join_features(rng.choice(columns, n).astype(np.uint32), k, codes.astype(np.uint32)))
@@ -183,7 +183,7 @@ def test_scores_of_new_dicts_are_sums_over_named_features(order: int) -> None:
 def test_any_dicts_keep_their_merged_scores(corpus: list[list[Any]], order: int, norm: str, seed: int) -> None:
     """Whatever the dicts, the model of the training text scores as the merged features do."""
     problem = fake_problem(corpus, None, order)
-    if not all(np.any(problem.has_order(k)) for k in problem.lengths):
+    if not all(np.any(problem.has_order(k)) for k in problem.kinds):
         return
     model, result = build(problem, norm, n=10, seed=seed)
     labels = np.random.default_rng(seed).integers(3, size=problem.n_tokens).tolist()

@@ -73,7 +73,7 @@ def test_strengths_are_the_formula(found):
     bound = penalty_for(problem, complexity, base, norm, power).bind(problem)
     ratio = {"l1": 1.0, "l2": 0.0, "elastic": 0.5}[norm]
     for feature in all_candidates(problem):
-        number = np.array([feature.column * problem.stride + problem.offsets[feature.k] + feature.code])
+        number = np.array([feature.column * problem.space.stride + problem.space.offsets[feature.k] + feature.code])
         (group,) = bound.groups_of(number)
         part = slice(bound.ptr[group], bound.ptr[group + 1])
         families = bound.member_families[part].tolist()

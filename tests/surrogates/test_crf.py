@@ -526,7 +526,7 @@ def check_curvatures(case, features, numbers, w):
     """After a scan the curvatures are the diagonal of the enumerated Hessian."""
     surrogate = case.surrogate()
     active = surrogate.compile(numbers)
-    point, scan = surrogate.scan(active, w, {k: np.zeros(len(case.problem.columns)) for k in case.problem.lengths})
+    point, scan = surrogate.scan(active, w, {k: np.zeros(len(case.problem.columns)) for k in case.problem.kinds})
     expected = np.diag(Enumeration(case.problem, features, case.costs).hessian(w))
     np.testing.assert_allclose(surrogate.curvature(point, scan.variances), expected, atol=1e-10)
 

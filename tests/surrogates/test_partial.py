@@ -35,7 +35,7 @@ def check(data, case, scales):
     surrogate = case.surrogate(threads=data.draw(st.sampled_from([1, 2])))
     active = surrogate.compile(numbers)
     value, gradient = value_and_gradient(surrogate, active, w)
-    limits = {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.lengths}
+    limits = {k: np.full(len(case.problem.columns), 1e-6) for k in case.problem.kinds}
     with pairs_kept(data.draw(st.booleans())):
         scanned, scan = scan_of(surrogate, active, w, limits)
     surrogate.close()

@@ -122,17 +122,17 @@ def test_scan_bounds_the_norms_of_whole_groups(data, limit, pairs):
     features, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0, 1e3)))
     problem, surrogate = case.problem, surrogate_of(case)
     candidates = all_candidates(problem)
-    limits = {k: np.full(len(problem.columns), np.inf) for k in problem.lengths}
+    limits = {k: np.full(len(problem.columns), np.inf) for k in problem.kinds}
     for column, k, _ in candidates:
         limits[k][column] = limit * (1.0 + 0.2 * k) * (pairs if k <= 2 else 1.0)
     _, scan = scan_of(surrogate, surrogate.compile(numbers), w, limits)
-    squares = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
-    largest = {k: np.zeros(len(problem.columns)) for k in problem.lengths}
+    squares = {k: np.zeros(len(problem.columns)) for k in problem.kinds}
+    largest = {k: np.zeros(len(problem.columns)) for k in problem.kinds}
     gradients = Enumeration(problem, features, case.costs).gradients(w, candidates)
     for (column, k, _), g in zip(candidates, gradients, strict=True):
         squares[k][column] += g**2
         largest[k][column] = max(largest[k][column], abs(g))
-    for k in problem.lengths:
+    for k in problem.kinds:
         # Where no bound is given, no gradient exceeds its limit.
         is_bounded = scan.norms[k] > 0.0
         assert np.all(np.sqrt(squares[k]) <= np.where(is_bounded, scan.norms[k], np.inf) * (1.0 + 1e-9) + 1e-12)
@@ -158,7 +158,7 @@ def test_bounds_of_norms_are_of_use():
     surrogate = objective("crf", problem, np.zeros(60), "patterns")
     norms = []
     for limit in (0.0, 0.005):
-        limits = {k: np.full(len(problem.columns), limit) for k in problem.lengths}
+        limits = {k: np.full(len(problem.columns), limit) for k in problem.kinds}
         _, scan = scan_of(surrogate, surrogate.compile(none), np.zeros(0), limits)
         norms.append([scan.norms[k][bias] for k in (2, 3, 4)])
     assert len(scan.features) < 0.5 * 6**4

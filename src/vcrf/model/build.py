@@ -13,13 +13,13 @@ from vcrf.families.text import Text
 from vcrf.model.facts import training_facts
 from vcrf.model.model import FamilyFacts, Model
 from vcrf.penalties.separable import BoundPenalty
-from vcrf.problem import Problem
+from vcrf.problem import Candidates
 from vcrf.solvers.result import SolverResult
 from vcrf.types import Floats, Ints, Label, UInts32, UInts64
 
 
 def build_model(
-    problem: Problem,
+    problem: Candidates,
     penalty: BoundPenalty,
     result: SolverResult,
     labels: Sequence[Label],
@@ -109,7 +109,7 @@ def split_weights(penalty: BoundPenalty, groups: Ints, w: Floats) -> tuple[Ints,
     return feature[kept], member[kept], parts[kept]
 
 
-def split_features(problem: Problem, penalty: BoundPenalty, features: Ints, w: Floats) -> Entries:
+def split_features(problem: Candidates, penalty: BoundPenalty, features: Ints, w: Floats) -> Entries:
     """Weights of merged features as weights of their attributes, sorted by source."""
     columns, lengths, codes = problem.split_features(features)
     groups = penalty.groups_of(features)
@@ -120,7 +120,7 @@ def split_features(problem: Problem, penalty: BoundPenalty, features: Ints, w: F
     return Entries(sources[order], columns[feature].astype(np.int64), lengths[feature], codes[feature], weights[order])
 
 
-def _source_rows(problem: Problem, source: int, entries: Entries) -> _SourceRows:
+def _source_rows(problem: Candidates, source: int, entries: Entries) -> _SourceRows:
     # Features are sorted by column and then by pattern, and so are the entries of one source.
     columns, first = np.unique(entries.columns, return_index=True)
     counts = np.diff(np.append(first, len(entries.columns)))
@@ -129,7 +129,7 @@ def _source_rows(problem: Problem, source: int, entries: Entries) -> _SourceRows
     return _SourceRows(keys, names, counts, entries.lengths, entries.codes, entries.weights)
 
 
-def keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
+def keys_of_columns(problem: Candidates, source: int, columns: Ints) -> UInts64:
     """Key of the attribute that a source has in each column."""
     if len(columns) == 0:
         return np.zeros(0, np.uint64)
@@ -141,7 +141,7 @@ def keys_of_columns(problem: Problem, source: int, columns: Ints) -> UInts64:
     return found.keys[np.searchsorted(found.positions, problem.columns.first_positions[columns])]
 
 
-def _names(problem: Problem, source: int, columns: Ints, keys: UInts64) -> list[str]:
+def _names(problem: Candidates, source: int, columns: Ints, keys: UInts64) -> list[str]:
     text = problem.text
     if isinstance(problem.sources[source], NamedFeature) and isinstance(text, AttributeText):
         order = np.argsort(text.keys())
@@ -151,7 +151,7 @@ def _names(problem: Problem, source: int, columns: Ints, keys: UInts64) -> list[
 
 
 def _family_facts(
-    problem: Problem, penalty: BoundPenalty, entries: Entries, complexities: Floats | None
+    problem: Candidates, penalty: BoundPenalty, entries: Entries, complexities: Floats | None
 ) -> list[FamilyFacts]:
     n = len(problem.families)
     if complexities is None:
@@ -170,7 +170,7 @@ def _family_facts(
     ]  # fmt: skip
 
 
-def _count_columns(problem: Problem) -> Ints:
+def _count_columns(problem: Candidates) -> Ints:
     """Columns that have an attribute of each family."""
     per_class = np.bincount(problem.columns.classes, minlength=len(problem.columns.class_sources))
     counts = np.zeros(len(problem.families), np.int64)
@@ -180,19 +180,19 @@ def _count_columns(problem: Problem) -> Ints:
     return counts
 
 
-def _count_candidates(problem: Problem) -> Ints:
+def _count_candidates(problem: Candidates) -> Ints:
     """Attributes x tag patterns of each family: all, or those seen in training."""
     counts = np.zeros(len(problem.families), np.int64)
     classes = problem.columns.class_sources
-    for k in problem.lengths:
+    for k in problem.kinds:
         if problem.observed_for(k):
-            columns = problem.observed(k) // problem.n_labels**k
+            columns = problem.observed(k) // problem.space.size(k)
             per_class = np.bincount(problem.columns.classes[columns], minlength=len(classes))
             for sources, n in zip(classes, per_class, strict=True):
                 _add_members(counts, problem.family_of[list(sources), k], n)
         else:
             for s, n in enumerate(problem.columns.n_attributes):
-                _add_members(counts, problem.family_of[[s], k], n * problem.n_labels**k)
+                _add_members(counts, problem.family_of[[s], k], n * problem.space.size(k))
     return counts
 
 

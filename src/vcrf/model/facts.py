@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vcrf.data.layout import Layout
 from vcrf.families.explicit import AttributeText
 from vcrf.families.text import Text
-from vcrf.problem import Problem
+from vcrf.problem import Candidates
 from vcrf.solvers.result import IterationRecord, SolverResult, Status
 from vcrf.strings import StringList
 from vcrf.types import UInts32
@@ -84,12 +84,12 @@ class StoredResult(SolverResult):
         return self.n_stored
 
 
-def training_facts(problem: Problem, result: SolverResult, labels: Sequence[str | int]) -> TrainingFacts:
+def training_facts(problem: Candidates, result: SolverResult, labels: Sequence[str | int]) -> TrainingFacts:
     """Collect the facts of a run that has ended."""
     return TrainingFacts(
         data_checksum=data_checksum(problem.text, problem.y, labels),
-        n_sentences=problem.text.n_sentences,
-        n_tokens=problem.n_tokens,
+        n_sentences=len(problem.weights),
+        n_tokens=problem.n_instances,
         n_candidates=int(problem.n_candidates),
         n_columns=len(problem.columns),
         n_kept_columns=int(result.n_kept_columns),

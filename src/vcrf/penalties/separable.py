@@ -22,7 +22,7 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.families.keys import take_rows
-from vcrf.problem import Problem
+from vcrf.problem import Candidates
 from vcrf.types import Floats, Ints
 
 
@@ -134,7 +134,7 @@ class FamilyPenalty:
             part = OwnPart(ratios[norm] * own[0], (1.0 - ratios[norm]) * own[0], own[1], own[2])
         return cls(l1, (1.0 - ratios[norm]) * finite, count_power, part)
 
-    def bind(self, problem: Problem) -> BoundPenalty:
+    def bind(self, problem: Candidates) -> BoundPenalty:
         """The penalty of a problem's merged features."""
         if not len(self.l1) == len(self.l2) == len(problem.families):
             names = ", ".join(family.name for family in problem.families)
@@ -151,12 +151,12 @@ class FamilyPenalty:
 class BoundPenalty:
     """The penalty of a problem's merged features.
 
-    Features of one sort of columns and one pattern length share a penalty: group = sort * (order + 1) + k. Columns are
+    Features of one sort of columns and one kind of parts share a penalty: group = sort * (order + 1) + k. Columns are
     of one sort if they are of one class, and, where these matter, have the same count and the same sizes. The members
     of group g are ptr[g] .. ptr[g + 1] - 1, the cheapest first.
     """
 
-    def __init__(self, penalty: FamilyPenalty, problem: Problem) -> None:
+    def __init__(self, penalty: FamilyPenalty, problem: Candidates) -> None:
         self.penalty = penalty
         self.problem = problem
         self.is_smooth_part = penalty.has_l2
@@ -218,7 +218,7 @@ class BoundPenalty:
         return np.asarray(np.bincount(group, share, len(self.ptr) - 1), np.float64)[self.groups_of(features)]
 
     def column_thresholds(self, k: int) -> Floats:
-        """Threshold of patterns of length k with each column, inf where there is no such family."""
+        """Threshold of parts of kind k with each column, inf where there is no such family."""
         return self.group_thresholds[self._sorts * (self.problem.order + 1) + k]
 
     def smooth(self, groups: Ints, w: Floats) -> tuple[float, Floats]:
@@ -256,8 +256,8 @@ class BoundPenalty:
         return [(int(i), float(parts[i])) for i in np.flatnonzero(parts)]
 
 
-def _members_of_classes(problem: Problem, l1: Floats) -> tuple[Ints, Ints, Ints]:
-    """Families and sources of each class of columns and pattern length, the cheapest first, and ptr of the groups."""
+def _members_of_classes(problem: Candidates, l1: Floats) -> tuple[Ints, Ints, Ints]:
+    """Families and sources of each class of columns and kind of parts, the cheapest first, and ptr of the groups."""
     width = problem.order + 1
     lists = problem.columns.class_sources
     sources = np.array([s for listed in lists for s in listed], np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.problem import Problem
-from vcrf.structures.plan import Plan
+from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Cuts:
         return joined.take(np.argsort(joined.sentence, kind="stable"))
 
 
-def firing_of_cuts(problem: Problem, active: Plan) -> Firing:
+def firing_of_cuts(problem: Problem, active: ChainPlan) -> Firing:
     """Rows, plain patterns as a sorted map, and corrections of the working set, for `kernels.cuts.cut_rows`."""
     from vcrf.kernels.cuts import Firing
 

@@ -29,8 +29,9 @@ from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate, certify
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
+from vcrf.solvers.run import Interrupted, Run, Standing
 from vcrf.structures.mixture import Mixture
-from vcrf.structures.scan import Scan
+from vcrf.structures.structure import Scan
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.maximum import MaxChoice
 from vcrf.types import Bools, Floats, Ints
@@ -93,11 +94,6 @@ def solve_max(
     return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 
 
-class _Stop(Exception):
-    def __init__(self, status: Status) -> None:
-        self.status = status
-
-
 @dataclass
 class Point:
     """Weights of a working set with their objective."""
@@ -107,7 +103,7 @@ class Point:
     objective: float = np.inf
 
 
-class CuttingPlanes:
+class CuttingPlanes(Run):
     """One run; `group_cuts` has another penalty."""
 
     def __init__(
@@ -122,16 +118,15 @@ class CuttingPlanes:
         watch: Watch | None,
         lattice: str,
     ) -> None:
-        self.problem, self.tol, self.max_passes, self.lattice = problem, tol, max_passes, lattice
-        self.callback, self.watch = callback, watch
+        self.problem, self.lattice = problem, lattice
         self.penalty = penalty.bind(problem)
         self.family_penalty, self.choice, self.threads = penalty, choice, threads
         keep = self._set_limits(choice.mass(problem))
         self.objective = choice.build(problem, keep, threads, lattice)
         self.objective.check_memory(self.limits)
+        super().__init__(self.objective, tol, max_passes, callback, watch)
         self.cuts = Cuts()
         self.known: set[tuple[int, bytes]] = set()
-        self.lower_bound, self.excess = 0.0, np.inf
         self.best = Point(np.zeros(0, np.int64), np.zeros(0))
         self.active, self.w = self.objective.compile(self.best.features), self.best.w
         self._room = 0
@@ -139,12 +134,10 @@ class CuttingPlanes:
         self.effort = 1
         # Of the last round: what the master is worth, what it promised to gain, by how much the bound is below it.
         self.value, self.promised, self.lost = 0.0, 0.0, 0.0
-        self.history: list[IterationRecord] = []
-        self.began = time.perf_counter()
 
     def _set_limits(self, mass: Floats) -> Bools:
         """Set what a scan compares |g| with; returns the columns that can carry weight."""
-        self.limits = {k: self.penalty.column_thresholds(k) for k in self.problem.lengths}
+        self.limits = {k: self.penalty.column_thresholds(k) for k in self.problem.kinds}
         if not self.penalty.is_smooth_part and not all(np.all(limit > 0.0) for limit in self.limits.values()):
             raise InputError("Some family has strength 0: with m3n and structsvm every strength must be positive.")
         keep = np.zeros(len(self.problem.columns), bool)
@@ -154,30 +147,31 @@ class CuttingPlanes:
 
     # ----- the outer loop
 
-    def run(self, start: SolverResult | None) -> SolverResult:
-        status = Status.CONVERGED
-        try:
-            self._first_cuts(start)
-            self._cool(start)
-            self._set_working_set(self.best.features)
-            n_idle = 0
-            while self._gap() > self.tol * self.best.objective:
-                self._check_limit()
-                gap = self._gap()
-                n_new = self._round()
-                self._report("cuts")
-                is_idle = n_new == 0 and self._gap() > 0.999 * gap
-                n_idle = n_idle + 1 if is_idle else 0
-                self.effort = 1 if n_new else min(2 * self.effort, _MOST_EFFORT) if is_idle else self.effort
-                if n_idle > 30:
-                    raise _Stop(Status.STALLED)
-        except (_Stop, KeyboardInterrupt) as stop:
-            status = stop.status if isinstance(stop, _Stop) else Status.INTERRUPTED
-            if self._gap() <= self.tol * self.best.objective:
-                status = Status.CONVERGED
-        finally:
-            self.objective.close()
-        return self._result(status)
+    def standing(self) -> Standing:
+        return Standing(self.best.features, self.best.w, self.best.objective, len(self.active))
+
+    def _begin(self, start: SolverResult | None) -> None:
+        self.start = start
+
+    def _solve(self) -> Status:
+        self._first_cuts(self.start)
+        self._cool(self.start)
+        self._set_working_set(self.best.features)
+        n_idle = 0
+        while not self.is_certified:
+            self.check_limit()
+            gap = self.gap
+            n_new = self._round()
+            self.report("cuts")
+            is_idle = n_new == 0 and self.gap > 0.999 * gap
+            n_idle = n_idle + 1 if is_idle else 0
+            self.effort = 1 if n_new else min(2 * self.effort, _MOST_EFFORT) if is_idle else self.effort
+            if n_idle > 30:
+                raise Interrupted(Status.STALLED)
+        return Status.CONVERGED
+
+    def _adopt(self, features: Ints, w: Floats) -> None:
+        self.best = self._look_at(features, w)
 
     def _round(self) -> int:
         """Returns how many cuts and features are new."""
@@ -206,7 +200,7 @@ class CuttingPlanes:
         # Only m3n with an l2 part can end here: for others it is a start, and their certificates take too long.
         most = _MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else _SMOOTH_PASSES
         share, result, before = _FIRST, start, 1.0
-        while scale > 0.0 and self._gap() > self.tol * self.best.objective:
+        while scale > 0.0 and not self.is_certified:
             temperature = share * scale
             if result is not None:
                 result = replace(result, weights=result.weights * (before / temperature))
@@ -221,10 +215,10 @@ class CuttingPlanes:
             self.objective.n_passes += result.n_passes
             before = temperature
             self._see_smooth(result, temperature)
-            self._report("smooth")
+            self.report("smooth")
             if result.status is Status.INTERRUPTED:
-                raise _Stop(Status.INTERRUPTED)
-            self._check_limit()
+                raise Interrupted(Status.INTERRUPTED)
+            self.check_limit()
             share *= _FACTOR
             if share < _LAST[self.choice.kind]:
                 break
@@ -240,7 +234,7 @@ class CuttingPlanes:
         point = objective.at(objective.compile(start.features), start.weights)
         objective.close()
         self.objective.n_passes += 1
-        return point.sums.n_hard > _MOST_HARD * self.problem.text.n_sentences
+        return int(point.sums.n_hard) > _MOST_HARD * self.problem.text.n_sentences
 
     def _relay(self, record: IterationRecord) -> bool | None:
         """Show the user's callback the state of the problem itself, not that of the smooth one."""
@@ -253,7 +247,7 @@ class CuttingPlanes:
                 n_passes=n_passes,
                 seconds=time.perf_counter() - self.began,
                 objective=self.best.objective,
-                gap=self._gap(),
+                gap=self.gap,
             )
         )
 
@@ -278,14 +272,7 @@ class CuttingPlanes:
         found, _ = self._bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
         smooth.close()
         if found.lower_bound > self.lower_bound:
-            self.lower_bound, self.excess = found.lower_bound, found.excess
-
-    def _gap(self) -> float:
-        return max(self.best.objective - self.lower_bound, 0.0)
-
-    def _check_limit(self) -> None:
-        if self.objective.n_passes >= self.max_passes:
-            raise _Stop(Status.MAX_PASSES)
+            self.raise_bound(found.lower_bound, found.excess)
 
     # ----- the master problem
 
@@ -333,7 +320,7 @@ class CuttingPlanes:
         weights_of, ascend = self._kernels()
         weights_of(master, g, self.w)
         enough = 0.0
-        is_fine = self.penalty.is_smooth_part or self.promised < _LITTLE * self._gap()
+        is_fine = self.penalty.is_smooth_part or self.promised < _LITTLE * self.gap
         for _ in range(_MASTER_ROUNDS[0 if is_fine else 1]):
             gap = ascend(master, cuts.lam, g, self.w, self.effort * _MASTER_SWEEPS, enough)
             value = float(cuts.lam @ cuts.intercept + g @ self.w) + self._penalty_of(self.active.features, self.w)
@@ -392,7 +379,7 @@ class CuttingPlanes:
         """
         self.n_null = 0 if now < before else self.n_null + 1
         is_sure = self.choice.kind == "m3n" and self.penalty.is_smooth_part
-        if self.promised < _LITTLE * self._gap() and self.lost > _LOST * self._gap():
+        if self.promised < _LITTLE * self.gap and self.lost > _LOST * self.gap:
             self.rho *= 0.9
         elif before - now > (0.0 if is_sure else _GOOD_STEP * self.promised):
             self.rho *= 0.7
@@ -439,7 +426,7 @@ class CuttingPlanes:
         found, scan = self._bound(
             lambda limits: self.objective.scan_mixture(mixture, limits), float(cuts.lam @ cuts.intercept)
         )
-        self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
+        self.raise_bound(found.lower_bound, found.excess)
         self.lost = self.value - found.lower_bound
         return self._next_working_set(scan)
 
@@ -464,34 +451,3 @@ class CuttingPlanes:
         else:
             self._set_rows()
         return len(new)
-
-    # ----- reporting
-
-    def _report(self, phase: str) -> None:
-        best = self.best
-        record = IterationRecord(
-            self.objective.n_passes, time.perf_counter() - self.began, best.objective, self._gap(), self.excess,
-            int(np.count_nonzero(best.w)), len(self.active), phase,
-        )  # fmt: skip
-        if self.watch is not None:
-            record = self.watch.look(record, best.features, best.w)
-        self.history.append(record)
-        if self.watch is not None and self.watch.is_enough:
-            raise _Stop(Status.CHOSEN)
-        if self.callback is not None and self.callback(record):
-            raise _Stop(Status.INTERRUPTED)
-
-    def _result(self, status: Status) -> SolverResult:
-        best = self.best
-        if self.watch is not None and self.watch.preferred is not None:
-            best = self._look_at(*self.watch.preferred)
-            if best.objective - self.lower_bound <= self.tol * best.objective:
-                status = Status.CONVERGED
-            elif status not in (Status.INTERRUPTED, Status.MAX_PASSES):
-                status = Status.CHOSEN
-        nonzero = np.flatnonzero(best.w)
-        return SolverResult(
-            best.features[nonzero], best.w[nonzero], best.objective, max(best.objective - self.lower_bound, 0.0),
-            self.excess, status, self.objective.n_passes, time.perf_counter() - self.began, self.history,
-            int(np.count_nonzero(self.objective.keep)),
-        )  # fmt: skip

@@ -15,21 +15,19 @@ and varies by orders of magnitude, need not be learnt from steps.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
 from vcrf.errors import BudgetError, InputError
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import Problem
+from vcrf.problem import Candidates, PartSpace
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.structures.plan import Plan
-from vcrf.structures.scan import Scan
-from vcrf.surrogates.choice import SmoothChoice
-from vcrf.surrogates.smooth import Point
+from vcrf.solvers.result import Callback, SolverResult, Status, Watch
+from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.structures.structure import Plan, Scan
+from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
 
 _MAX_PASSES = 10_000
@@ -40,9 +38,9 @@ _LONGEST_STEP = 10.0
 
 
 def solve_group(
-    problem: Problem,
+    problem: Candidates,
     penalty: FamilyPenalty,
-    choice: SmoothChoice,
+    choice: Surrogate,
     *,
     tol: float = 1e-3,
     max_passes: int | None = None,
@@ -53,10 +51,8 @@ def solve_group(
     lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
-    if any(problem.observed_for(k) for k in problem.lengths):
+    if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
-    if problem.is_partial:
-        raise InputError("norm='group' needs the label of every token, some are left open: use norm='l1' or 'elastic'.")
     from threadpoolctl import threadpool_limits
 
     # One BLAS thread, as in `working_set.solve`.
@@ -66,13 +62,13 @@ def solve_group(
         )
 
 
-def _check_size(problem: Problem, lengths: Ints) -> None:
-    """Refuse more features than there is room for; a group has all patterns of its length."""
-    n_features = sum(problem.n_labels**k for k in lengths.tolist())
+def _check_size(space: PartSpace, kinds: Ints) -> None:
+    """Refuse more features than there is room for; a group has all assignments of its kind of parts."""
+    n_features = sum(space.size(k) for k in kinds.tolist())
     if n_features > MAX_FEATURES:
         raise BudgetError(
-            f"norm='group' takes all {problem.n_labels**problem.order:,} patterns of a length together: "
-            f"{len(lengths):,} groups of up to {int(lengths.max())} labels are {n_features:,} features; the budget is "
+            f"norm='group' takes all {max(space.sizes):,} patterns of a length together: "
+            f"{len(kinds):,} groups of up to {int(kinds.max())} labels are {n_features:,} features; the budget is "
             f"{MAX_FEATURES:,}. Use greater strengths, a smaller `tags`, or norm='l1', which takes patterns one by one."
         )
 
@@ -90,17 +86,12 @@ def _point(groups: Groups, found: Point) -> _Point:
     return _Point(found.w, found.value, found.gradient, found.value + groups.penalty(found.w))
 
 
-class _Stop(Exception):
-    def __init__(self, status: Status) -> None:
-        self.status = status
-
-
-class _Run:
+class _Run(Run):
     def __init__(
         self,
-        problem: Problem,
+        problem: Candidates,
         penalty: FamilyPenalty,
-        choice: SmoothChoice,
+        choice: Surrogate,
         tol: float,
         max_passes: int,
         threads: int,
@@ -108,70 +99,77 @@ class _Run:
         watch: Watch | None,
         lattice: str,
     ) -> None:
-        self.problem, self.tol, self.max_passes, self.callback, self.watch = problem, tol, max_passes, callback, watch
-        self.penalty = penalty.bind(problem)
-        strengths = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
+        self.problem, self.penalty = problem, penalty.bind(problem)
+        strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
             raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
         self.column_strengths = strengths
         # A group whose norm exceeds c has an entry above c / sqrt(its size).
-        self.limits = {k: limit / problem.n_labels ** (0.5 * k) for k, limit in strengths.items()}
+        self.limits = {k: limit / problem.space.size(k) ** 0.5 for k, limit in strengths.items()}
         mass = choice.mass(problem)
         # ||g_G|| <= sqrt(2) mass: at each occurrence the marginals and the truth are two distributions.
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
         self.objective = choice.build(problem, keep, threads, lattice)
-        self.lower_bound, self.excess = 0.0, np.inf
-        self.history: list[IterationRecord] = []
-        self.began = time.perf_counter()
+        if not self.objective.is_convex:
+            raise InputError(
+                "norm='group' needs the label of every token, some are left open: use norm='l1' or 'elastic'."
+            )
+        super().__init__(self.objective, tol, max_passes, callback, watch)
         self.memory = LbfgsMemory(_MEMORY)
 
-    def run(self, start: SolverResult | None) -> SolverResult:
-        status = Status.CONVERGED
-        self.active, self.groups = self._working_set(start.features if start is not None else np.zeros(0, np.int64))
+    def standing(self) -> Standing:
+        return Standing(self.active.features, self.point.w, self.point.objective, len(self.active))
+
+    def _begin(self, start: SolverResult | None) -> None:
+        none = np.zeros(0, np.int64), np.zeros(0)
+        self._set(*(none if start is None else (start.features, start.weights)))
+
+    def _set(self, features: Ints, weights: Floats) -> None:
+        """Stand at weights of some features, as far as there are groups for them."""
+        self.active, self.groups = self._working_set(features)
         w = np.zeros(len(self.active))
-        if start is not None:
-            where = np.minimum(np.searchsorted(self.active.features, start.features), max(len(w) - 1, 0))
-            is_there = self.active.features[where] == start.features if len(w) else np.zeros(len(where), bool)
-            w[where[is_there]] = start.weights[is_there]
+        where = np.minimum(np.searchsorted(self.active.features, features), max(len(w) - 1, 0))
+        is_there = self.active.features[where] == features if len(w) else np.zeros(len(where), bool)
+        w[where[is_there]] = weights[is_there]
         self.point = self._evaluate(self.active, self.groups, w)
+
+    def _solve(self) -> Status:
         n_steps, n_idle, best_gap = 30, 0, np.inf
-        try:
-            while True:
-                self._certify()
-                self._report()
-                if self._gap() <= self.tol * self.point.objective:
-                    break
-                before, gap = self.point.objective, self._gap()
-                self._minimise(n_steps, max(0.1 * gap / before, 0.8 * self.tol))
-                n_steps = min(int(1.3 * n_steps), 300)
-                is_idle = before - self.point.objective <= 1e-15 * before and gap >= best_gap
-                n_idle, best_gap = n_idle + 1 if is_idle else 0, min(gap, best_gap)
-                if n_idle > 8:
-                    raise _Stop(Status.STALLED)
-        except (_Stop, KeyboardInterrupt) as stop:
-            status = stop.status if isinstance(stop, _Stop) else Status.INTERRUPTED
-            self.memory.clear()  # an interruption may have left it with the working set before
+        while True:
             self._certify()
-            if self._gap() <= self.tol * self.point.objective:
-                status = Status.CONVERGED
-        finally:
-            self.objective.close()
-        return self._result(status)
+            self.report("group")
+            if self.is_certified:
+                return Status.CONVERGED
+            before, gap = self.point.objective, self.gap
+            self._minimise(n_steps, max(0.1 * gap / before, 0.8 * self.tol))
+            n_steps = min(int(1.3 * n_steps), 300)
+            is_idle = before - self.point.objective <= 1e-15 * before and gap >= best_gap
+            n_idle, best_gap = n_idle + 1 if is_idle else 0, min(gap, best_gap)
+            if n_idle > 8:
+                raise Interrupted(Status.STALLED)
+
+    def _salvage(self, status: Status) -> Status:
+        self.memory.clear()  # an interruption may have left it with the working set before
+        self._certify()
+        return status
+
+    def _adopt(self, features: Ints, w: Floats) -> None:
+        self._set(features, w)
 
     # ----- groups
 
     def _working_set(self, features: Ints) -> tuple[Plan, Groups]:
         """The working set of all groups that have one of the features."""
-        problem = self.problem
-        column, length, _ = problem.split_features(features)
-        pairs = np.unique(column.astype(np.int64) * (problem.order + 1) + length)
-        columns, lengths = np.divmod(pairs, problem.order + 1)
-        _check_size(problem, lengths)
+        space = self.problem.space
+        column, kind, _ = space.split(features)
+        pairs = np.unique(column.astype(np.int64) * (len(space.sizes) + 1) + kind)
+        columns, kinds = np.divmod(pairs, len(space.sizes) + 1)
+        _check_size(space, kinds)
         parts = [
-            problem.join_features(np.full(problem.n_labels**k, c, np.uint32), int(k), np.arange(problem.n_labels**k))
-            for c, k in zip(columns.tolist(), lengths.tolist(), strict=True)
+            space.join(np.full(space.size(k), c, np.uint32), k, np.arange(space.size(k), dtype=np.uint32))
+            for c, k in zip(columns.tolist(), kinds.tolist(), strict=True)
         ]
         active = self.objective.compile(np.concatenate([np.zeros(0, np.int64), *parts]))
         sizes = np.array([len(part) for part in parts], np.int64)
@@ -224,7 +222,7 @@ class _Run:
         floor = np.maximum(1e-3 * groups.strengths[groups.of], 1e-8 * float(curvature.max(initial=0.0)))
         curvature = np.maximum(curvature[kept], floor)
         point = _Point(wide[kept], point.value, point.g[kept], point.objective)
-        self.lower_bound, self.excess = max(self.lower_bound, bound), excess
+        self.raise_bound(bound, excess)
         self.active, self.groups, self.point, self.curvature = active, groups, point, curvature
         self._keep_secants(features)
 
@@ -237,9 +235,6 @@ class _Run:
         else:
             self.memory.resize(kept, np.searchsorted(new, old[kept]), len(new))
 
-    def _gap(self) -> float:
-        return max(self.point.objective - self.lower_bound, 0.0)
-
     # ----- minimise on the working set
 
     def _minimise(self, n_steps: int, target: float) -> None:
@@ -247,7 +242,7 @@ class _Run:
         for _ in range(n_steps):
             if self._gap_on_working_set() <= target * self.point.objective:
                 break
-            self._check_limit()
+            self.check_limit()
             if not self._step():
                 break
 
@@ -278,38 +273,3 @@ class _Run:
         point = self.point
         worst = float((self.groups.norms(point.g) / self.groups.strengths).max(initial=1.0))
         return point.objective - (point.value - float(point.w @ point.g)) / worst
-
-    def _check_limit(self) -> None:
-        if self.objective.n_passes >= self.max_passes:
-            raise _Stop(Status.MAX_PASSES)
-
-    # ----- reporting
-
-    def _report(self) -> None:
-        point = self.point
-        record = IterationRecord(
-            self.objective.n_passes, time.perf_counter() - self.began, point.objective, self._gap(), self.excess,
-            int(np.count_nonzero(point.w)), len(self.active), "group",
-        )  # fmt: skip
-        if self.watch is not None:
-            record = self.watch.look(record, self.active.features, point.w)
-        self.history.append(record)
-        if self.watch is not None and self.watch.is_enough:
-            raise _Stop(Status.CHOSEN)
-        if self.callback is not None and self.callback(record):
-            raise _Stop(Status.INTERRUPTED)
-
-    def _result(self, status: Status) -> SolverResult:
-        if self.watch is not None and self.watch.preferred is not None:
-            features, w = self.watch.preferred
-            self.active, self.groups = self._working_set(features)
-            wide = np.zeros(len(self.active))
-            wide[np.searchsorted(self.active.features, features)] = w
-            self.point = self._evaluate(self.active, self.groups, wide)
-            status = Status.CONVERGED if self._gap() <= self.tol * self.point.objective else Status.CHOSEN
-        point, nonzero = self.point, np.flatnonzero(self.point.w)
-        return SolverResult(
-            self.active.features[nonzero], point.w[nonzero], point.objective, self._gap(), self.excess, status,
-            self.objective.n_passes, time.perf_counter() - self.began, self.history,
-            int(np.count_nonzero(self.objective.keep)),
-        )  # fmt: skip

@@ -13,11 +13,10 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import Problem
 from vcrf.solvers.certificate import Certificate
 from vcrf.solvers.cutting_plane import CuttingPlanes
 from vcrf.solvers.result import SolverResult
-from vcrf.structures.scan import Scan
+from vcrf.structures.structure import Scan
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.types import Bools, Floats, Ints
 
@@ -31,12 +30,12 @@ class GroupCuttingPlanes(CuttingPlanes):
     def _set_limits(self, mass: Floats) -> Bools:
         """A group whose norm exceeds c has an entry above c / sqrt(its size), and a mass above c / sqrt(2)."""
         problem = self.problem
-        if any(problem.observed_for(k) for k in problem.lengths):
+        if any(problem.observed_for(k) for k in problem.kinds):
             raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
-        strengths = {k: self.penalty.column_thresholds(k) for k in problem.lengths}
+        strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
             raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
-        self.limits = {k: limit / problem.n_labels ** (0.5 * k) for k, limit in strengths.items()}
+        self.limits = {k: limit / problem.space.size(k) ** 0.5 for k, limit in strengths.items()}
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
@@ -54,7 +53,7 @@ class GroupCuttingPlanes(CuttingPlanes):
         for k, limit in wanted.items():
             limit[column[length == k]] = 0.0
         whole = scan_all(wanted)
-        group, first = _groups(self.problem, whole.features)
+        group, first = self.problem.space.groups(whole.features)
         norms = np.sqrt(np.bincount(group, whole.gradients**2, len(first) - 1))
         ratios = norms / self.penalty.thresholds(whole.features[first[:-1]])
         worst = float(ratios.max(initial=1.0))
@@ -62,13 +61,13 @@ class GroupCuttingPlanes(CuttingPlanes):
         return Certificate(max(value, 0.0) / worst, worst - 1.0), Scan(whole.features[beyond], whole.gradients[beyond])
 
     def _penalty_of(self, features: Ints, w: Floats) -> float:
-        group, first = _groups(self.problem, features)
+        group, first = self.problem.space.groups(features)
         norms = np.sqrt(np.bincount(group, w**2, len(first) - 1))
         return float(self.penalty.thresholds(features[first[:-1]]) @ norms)
 
     def _master(self) -> Master:
         features = self.active.features
-        group, first = _groups(self.problem, features)
+        group, first = self.problem.space.groups(features)
         strengths = self.penalty.thresholds(features[first[:-1]])
         return super()._master()._replace(groups=group, member_ptr=first, l1=strengths, l2=np.zeros(0))
 
@@ -76,11 +75,3 @@ class GroupCuttingPlanes(CuttingPlanes):
         from vcrf.kernels import group_cuts
 
         return group_cuts.group_weights_of, group_cuts.group_ascend
-
-
-def _groups(problem: Problem, features: Ints) -> tuple[Ints, Ints]:
-    """Number of each (sorted) feature's group, and the first feature of each group, with the end."""
-    column, length, _ = problem.split_features(features)
-    is_first = np.ones(len(features), bool)
-    is_first[1:] = (column[1:] != column[:-1]) | (length[1:] != length[:-1])
-    return np.cumsum(is_first) - 1, np.append(np.flatnonzero(is_first), len(features))

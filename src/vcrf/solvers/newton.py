@@ -11,7 +11,7 @@ import numpy as np
 
 from vcrf.solvers.faces import FaceFactor
 from vcrf.solvers.quadratic import QuadraticModel
-from vcrf.structures.plan import Plan
+from vcrf.structures.structure import Plan
 from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats, Ints
 

@@ -102,7 +102,7 @@ class NewtonPhase:
 
     def minimise(self, state: State, target: float) -> State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""
-        enough = max(target * state.objective, 0.02 * self.run.gap(state))
+        enough = max(target * state.objective, 0.02 * self.run.gap_at(state.objective))
         gap, error = self.run.gap_on_working_set(state), self._total_violation(state)
         for _ in range(12):
             if gap <= enough:
@@ -115,10 +115,12 @@ class NewtonPhase:
             # With many weights no step for a gap that is small enough as it is, nor for one far below that of other
             # weights, which a scan finds.
             if is_large:
-                enough = max(enough, 0.8 * self.run.tol * state.objective, _SCAN_BELOW * self.run.gap(state))
+                enough = max(
+                    enough, 0.8 * self.run.tol * state.objective, _SCAN_BELOW * self.run.gap_at(state.objective)
+                )
             new, step = self._step(state, model)
             state = state if new is None else new
-            self.run.report(state, "newton")
+            self.run.report_state(state, "newton")
             before, gap = (gap, error), self.run.gap_on_working_set(state)
             error = self._total_violation(state)
             # The gap is that of the worst weight: with many it may rest while thousands come right.
@@ -156,7 +158,7 @@ class NewtonPhase:
             if new is None:
                 break
             state = new
-            self.run.report(state, "newton")
+            self.run.report_state(state, "newton")
             before, violation = violation, self._violation_inside(state)
             if violation > 0.5 * before or self.block is None:
                 break
@@ -225,7 +227,7 @@ class NewtonPhase:
         curvature = np.where(state.w != 0.0, self.run.curvature(state), 0.0)
         most = np.sort(np.argsort(-curvature, kind="stable")[: newton.BLOCK])
         problem = self.run.problem
-        stride = max(min(problem.n_tokens // newton.BLOCK_TOKENS, problem.text.n_sentences // 50), 1)
+        stride = max(min(problem.n_instances // newton.BLOCK_TOKENS, len(problem.weights) // 50), 1)
         model = build_model(self.run.objective, state.plan, state.w, most, stride)
         known = np.flatnonzero(model.curvature > 0.1 * curvature[most])
         return QuadraticModel(model.features[known], model.hessian[np.ix_(known, known)])

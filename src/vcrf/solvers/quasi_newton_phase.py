@@ -61,7 +61,7 @@ class QuasiNewtonPhase:
             self.on_face = self.on_face or n_cut > 0.15 * max_steps
             state = new
             if i % 10 == 0:
-                self.run.report(state, "face" if self.on_face else "owlqn")
+                self.run.report_state(state, "face" if self.on_face else "owlqn")
                 state = self.run.drop_idle(state)
         return state
 

@@ -224,7 +224,7 @@ class SimplexCuts(CuttingPlanes):
             np.concatenate([np.zeros(0), *(one.lam * one.slope for one in sentences)]),
         )
         found, scan = self._bound(lambda limits: self.objective.scan_mixture(mixture, limits), self._mean_loss())
-        self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
+        self.raise_bound(found.lower_bound, found.excess)
         new = np.setdiff1d(scan.features, self.active.features, assume_unique=True)
         if len(new):
             self._set_working_set(np.union1d(self.active.features, new))

@@ -1,4 +1,4 @@
-"""Where a run of the working-set solver is: weights, value and gradient; and how it is left."""
+"""Where a run of the working-set solver is: weights, value and gradient."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vcrf.solvers.owlqn import pseudo_gradient
-from vcrf.solvers.result import Status
-from vcrf.structures.plan import Plan
+from vcrf.structures.structure import Plan
 from vcrf.types import Floats, Ints
-
-
-class Interrupted(Exception):
-    """Ctrl-C, or the callback asked to stop, or the limit on passes was reached."""
-
-    def __init__(self, status: Status) -> None:
-        self.status = status
 
 
 @dataclass

@@ -9,35 +9,35 @@ set has been seen to satisfy the optimality conditions.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
-from vcrf.problem import Problem
+from vcrf.problem import Candidates, Problem
 from vcrf.solvers import newton
 from vcrf.solvers.certificate import certify
 from vcrf.solvers.newton import can_model
 from vcrf.solvers.newton_phase import NewtonPhase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.solvers.state import Interrupted, State
-from vcrf.structures.scan import Scan
-from vcrf.structures.sums import NoVariances, Variances
-from vcrf.surrogates.choice import SmoothChoice, crf
-from vcrf.surrogates.smooth import Point
+from vcrf.solvers.result import Callback, SolverResult, Status, Watch
+from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.state import State
+from vcrf.structures.structure import Scan
+from vcrf.surrogates.choice import crf
+from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
-# Features that the first scan may add, per token, where there is an l2 part. At zero weights nearly all candidates are
-# violated, and a few steps on the most violated ones show which of the others still are.
-_FIRST_PER_TOKEN = 1
+# Features that the first scan may add, per instance, where there is an l2 part. At zero weights nearly all candidates
+# are violated, and a few steps on the most violated ones show which of the others still are.
+_FIRST_PER_INSTANCE = 1
 _FIRST_STEPS, _LATER_STEPS = 10, 30
-# Longer lexical patterns that one scan may add, in entries (feature, token) per token.
-_ENTRIES_PER_TOKEN = 4
+# Features that cost work which one scan may add, in entries (feature, instance) per instance.
+_ENTRIES_PER_INSTANCE = 4
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
@@ -46,7 +46,7 @@ _MOST_VAIN = 8
 
 
 def solve(
-    problem: Problem,
+    problem: Candidates,
     penalty: FamilyPenalty,
     *,
     costs: Floats | None = None,
@@ -59,13 +59,13 @@ def solve(
     settle: float | None = None,
     watch: Watch | None = None,
     lattice: str = "auto",
-    surrogate: SmoothChoice | None = None,
+    surrogate: Surrogate | None = None,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Candidates, a `Problem` of sentences unless a surrogate is given
     penalty : FamilyPenalty
     costs : (n_sentences,) loss of one wrong label in each sentence (1/length is the normalised Hamming loss)
     tol : stop when gap <= tol * objective
@@ -87,9 +87,11 @@ def solve(
     gap_moves, settle = (_GAP_MOVES, 0.01 * tol) if settle is None else (0.0, settle)
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
-        choice = surrogate or crf(problem, costs)
-        run = _Run(problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, screen, settle, lattice)
-        run.watch, run.gap_moves = watch, gap_moves
+        choice = crf(problem, costs) if surrogate is None else surrogate
+        run = _Run(
+            problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
+            gap_moves, lattice,
+        )  # fmt: skip
         if not has_to_settle and not run.penalty.is_smooth_part:
             run.newton.most_weights = newton.MAX_LARGE_WEIGHTS
         return run.run(start)
@@ -115,52 +117,43 @@ def solve_path(
             return
 
 
-class _Run:
+class _Run(Run):
     """One call of `solve`."""
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Candidates,
         penalty: BoundPenalty,
-        choice: SmoothChoice,
+        choice: Surrogate,
         tol: float,
         max_passes: int | None,
         threads: int,
         callback: Callback | None,
+        watch: Watch | None,
         screen: bool,
         settle: float,
+        gap_moves: float,
         lattice: str,
     ) -> None:
-        self.problem, self.penalty, self.tol, self.callback, self.settle = (
-            problem,
-            penalty,
-            tol,
-            callback,
-            settle,
-        )
-        self.limits = {k: penalty.column_thresholds(k) for k in range(1, problem.order + 1)}
+        self.problem, self.penalty, self.settle, self.gap_moves = problem, penalty, settle, gap_moves
+        self.limits = {k: penalty.column_thresholds(k) for k in problem.kinds}
         self.is_penalised = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
-        # Labels left open make the objective a difference of convex functions: a stationary point is all there is.
-        self.is_certifiable = self.is_penalised and not problem.is_partial
-        no_limit = _MAX_PASSES if self.is_penalised else 200
-        self.max_passes = no_limit if max_passes is None else max_passes
         mass = choice.mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
         self.objective = choice.build(problem, keep, threads, lattice)
-        # Scans that may still leave out longer patterns than the working set's by two labels or more.
+        no_limit = _MAX_PASSES if self.is_penalised else 200
+        super().__init__(self.objective, tol, no_limit if max_passes is None else max_passes, callback, watch)
+        # Where the objective is not convex a stationary point is all there is.
+        self.is_certifiable = self.is_penalised and self.objective.is_convex
+        # Scans that may still leave out parts of larger kinds than the working set's by two or more.
         self.n_short_scans = problem.order
-        self.variances: Variances = NoVariances()
+        self.variances: Any = None
         self.quasi_newton = QuasiNewtonPhase(self)
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.newton = NewtonPhase(self)
-        self.lower_bound = 0.0
-        self.excess = self.violation = np.inf
-        self.history: list[IterationRecord] = []
-        self.watch: Watch | None = None
-        self.gap_moves = _GAP_MOVES
+        self.excess = np.inf
         self.n_vain, self.least_gap = 0, np.inf
         self.refusal: BudgetError | None = None  # why the last trial could not be evaluated
-        self.began = time.perf_counter()
 
     def _can_carry_weight(self, mass: Floats) -> Bools:
         """Count screening: |gradient| <= column mass at every w, so a smaller mass than c_j means w_j = 0."""
@@ -171,69 +164,60 @@ class _Run:
 
     # ----- the outer loop
 
-    def run(self, start: SolverResult | None) -> SolverResult:
-        state = self._first_state(start)
-        status = Status.CONVERGED
-        try:
-            n_idle, best_gap = 0, np.inf
-            n_steps = _FIRST_STEPS if self.penalty.is_smooth_part else _LATER_STEPS
-            while True:
-                state, scan = self._certify(state)
-                self.report(state, "scan")
-                if self.gap(state) <= self.tol * state.objective:
-                    break
-                if self.problem.is_partial and self.violation <= self.tol:
-                    status = Status.STATIONARY
-                    break
-                self.check_limit()
-                state = self._next_working_set(state, scan)
-                before, self.newton.is_large_round = state.objective, False
-                if self.newton.is_near(state):
-                    state = self.newton.minimise(state, 0.5 * self.tol)
-                else:
-                    state = self.quasi_newton.minimise(state, self._target(state), n_steps)
-                    state = self.newton.polish(state)
-                self._check_settled(state)
-                # Near the optimum the objective is flat in double precision while the gap still shrinks.
-                is_idle = before - state.objective <= 1e-15 * before and not self.gap(state) < 0.9 * best_gap
-                n_idle = n_idle + 1 if is_idle else 0
-                best_gap = min(best_gap, self.gap(state))
-                if n_idle > 8:
-                    raise Interrupted(Status.STALLED)
-                n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
-        except (Interrupted, KeyboardInterrupt) as stop:
-            self.n_short_scans = 0
-            status = stop.status if isinstance(stop, Interrupted) else Status.INTERRUPTED
-            state, _ = self._certify(self._best if self._best.objective <= state.objective else state)
-            if self.gap(state) <= self.tol * state.objective:
-                status = Status.CONVERGED
-            elif status is Status.STALLED and not self.is_penalised:
-                status = Status.UNCERTIFIED
-            state, status = self._preferred(state, status)
-        else:
-            state, status = self._preferred(state, status)
-        finally:
-            self.objective.close()
-        return self._result(state, status)
+    def standing(self) -> Standing:
+        return _standing(self.state)
 
-    def _preferred(self, state: State, status: Status) -> tuple[State, Status]:
-        """The weights that the watch prefers, certified like any others."""
-        if self.watch is None or self.watch.preferred is None:
-            return state, status
+    def _begin(self, start: SolverResult | None) -> None:
+        self.state = self._best = self._first_state(start)
+
+    def _solve(self) -> Status:
+        n_idle, best_gap = 0, np.inf
+        n_steps = _FIRST_STEPS if self.penalty.is_smooth_part else _LATER_STEPS
+        while True:
+            self.state, scan = self._certify(self.state)
+            self.report("scan")
+            if self.is_certified:
+                return Status.CONVERGED
+            if not self.objective.is_convex and self.violation <= self.tol:
+                return Status.STATIONARY
+            self.check_limit()
+            self.state = self._next_working_set(self.state, scan)
+            before = self.state.objective
+            self.state = self._minimise(self.state, n_steps)
+            self._check_settled(self.state)
+            # Near the optimum the objective is flat in double precision while the gap still shrinks.
+            is_idle = before - self.state.objective <= 1e-15 * before and not self.gap < 0.9 * best_gap
+            n_idle = n_idle + 1 if is_idle else 0
+            best_gap = min(best_gap, self.gap)
+            if n_idle > 8:
+                raise Interrupted(Status.STALLED)
+            n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
+
+    def _minimise(self, state: State, n_steps: int) -> State:
+        """Newton steps near the optimum; else quasi-Newton steps, and Newton's on the most curved weights."""
+        self.newton.is_large_round = False
+        if self.newton.is_near(state):
+            return self.newton.minimise(state, 0.5 * self.tol)
+        state = self.quasi_newton.minimise(state, self._target(state), n_steps)
+        return self.newton.polish(state)
+
+    def _salvage(self, status: Status) -> Status:
         self.n_short_scans = 0
-        state, _ = self._certify(self._compile(*self.watch.preferred))
-        if self.gap(state) <= self.tol * state.objective:
-            return state, Status.CONVERGED
-        return state, status if status in (Status.INTERRUPTED, Status.MAX_PASSES) else Status.CHOSEN
+        self.state, _ = self._certify(self._best if self._best.objective <= self.state.objective else self.state)
+        return Status.UNCERTIFIED if status is Status.STALLED and not self.is_penalised else status
+
+    def _adopt(self, features: Ints, w: Floats) -> None:
+        self.n_short_scans = 0
+        self.state, _ = self._certify(self._compile(features, w))
 
     def _check_settled(self, state: State) -> None:
         """Stop where only Newton steps could close the gap, and they cannot be had.
 
         With labels left open there is no gap to close: the run ends at a stationary point.
         """
-        if self.problem.is_partial:
+        if not self.objective.is_convex:
             return
-        now = self.objective.n_passes, state.objective, self.gap(state)
+        now = self.objective.n_passes, state.objective, self.gap_at(state.objective)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if self.newton.is_large_round:
             # Their steps take seconds: what does not come closer with several of them will not.
@@ -270,21 +254,19 @@ class _Run:
             )
             w = np.zeros(len(features))
             w[np.searchsorted(features, start.features[kept])] = start.weights[kept]
-        state = self._compile(features, w)
-        self._best = state
-        return state
+        return self._compile(features, w)
 
     def _all_candidates(self) -> Ints:
         """Every candidate: an L2 penalty leaves none at zero."""
         parts = []
         for k, limit in self.limits.items():
+            width = self.problem.space.size(k)
             if self.problem.observed_for(k):
                 codes = self.problem.observed(k)
-                codes = codes[np.isfinite(limit[codes // self.problem.n_labels**k])]
-                columns, code = np.divmod(codes, self.problem.n_labels**k)
+                codes = codes[np.isfinite(limit[codes // width])]
+                columns, code = np.divmod(codes, width)
             else:
                 which = np.flatnonzero(np.isfinite(limit))
-                width = self.problem.n_labels**k
                 if len(which) * width > MAX_DENSE_CANDIDATES:
                     raise BudgetError(
                         f"norm='l2' keeps a weight for each of {len(which) * width:,} candidates; the budget "
@@ -332,9 +314,9 @@ class _Run:
             self.refusal = refusal
             return State(state.plan, state.groups, state.thresholds, w)
 
-    def check_limit(self) -> None:
-        if self.objective.n_passes >= self.max_passes:
-            raise Interrupted(Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED)
+    @property
+    def _out_of_passes(self) -> Status:
+        return Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED
 
     def _certify(self, state: State) -> tuple[State, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
@@ -374,27 +356,27 @@ class _Run:
         return state
 
     def _most_violated(self, state: State, scan: Scan) -> Ints:
-        """The violators to add: all with single labels and plain patterns; of the others the worst.
+        """The violators to add: all that cost a pass nothing; of the others the worst.
 
-        A longer pattern with a lexical column costs work at each of its tokens. Far from the optimum a billion
-        candidates have millions of violators, most of which only stand for a few others.
+        Some features cost work at each of their instances, as a longer tag pattern with a word does. Far from the
+        optimum a billion candidates have millions of violators, most of which only stand for a few others.
         """
         is_new = ~np.isin(scan.features, state.plan.features, assume_unique=True)
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
-        column, length, _ = self.problem.split_features(features)
-        # One label more at a time: with shorter patterns in place, most of the longer ones are no violators any more.
-        reach = max(state.plan.order + 1, int(min(length, default=2)))
-        near = np.flatnonzero(length <= reach)
-        features, size, column, length = features[near], size[near], column[near], length[near]
-        costly = np.flatnonzero((length > 1) & (column != self.problem.bias_column))
+        column, kind, _ = self.problem.split_features(features)
+        # One kind more at a time: with smaller parts in place, most of the larger ones are no violators any more.
+        reach = max(state.plan.order + 1, int(min(kind, default=2)))
+        near = np.flatnonzero(kind <= reach)
+        features, size, column, kind = features[near], size[near], column[near], kind[near]
+        work = self.objective.work(column, kind)
+        costly = np.flatnonzero(work)
         ratio = size[costly] / np.maximum(self.penalty.thresholds(features[costly]), 1e-300)
         by_ratio = costly[np.argsort(-ratio, kind="stable")]
-        work = np.cumsum(np.diff(self.problem.columns.ptr)[column[by_ratio]])
-        budget = max(_ENTRIES_PER_TOKEN * self.problem.n_tokens, len(state.plan.cor_code))
+        budget = max(_ENTRIES_PER_INSTANCE * self.problem.n_instances, state.plan.work)
         left_out = np.zeros(len(features), bool)
-        left_out[by_ratio[work > budget]] = True
+        left_out[by_ratio[np.cumsum(work[by_ratio]) > budget]] = True
         features, size = features[~left_out], size[~left_out]
-        n_first = _FIRST_PER_TOKEN * self.problem.n_tokens
+        n_first = _FIRST_PER_INSTANCE * self.problem.n_instances
         if self.penalty.is_smooth_part and len(state.plan) == 0 and len(features) > n_first:
             excess = size - self.penalty.thresholds(features)
             features = np.sort(features[np.argsort(-excess, kind="stable")[:n_first]])
@@ -422,8 +404,8 @@ class _Run:
         curved = (self.penalty.smooth(groups, w + nudge)[1] - self.penalty.smooth(groups, w)[1]) / nudge
         return np.maximum(curved, 0.0)
 
-    def gap(self, state: State) -> float:
-        return float(max(state.objective - self.lower_bound, 0.0)) if self.is_certifiable else np.inf
+    def gap_at(self, objective: float) -> float:
+        return super().gap_at(objective) if self.is_certifiable else np.inf
 
     def gap_on_working_set(self, state: State) -> float:
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
@@ -439,7 +421,7 @@ class _Run:
 
         Where there is one, an objective of 0 has the gap 0, and the run is over.
         """
-        return max(0.1 * self.gap(state) / state.objective, 0.5 * self.tol) if self.is_certifiable else 0.0
+        return max(0.1 * self.gap_at(state.objective) / state.objective, 0.5 * self.tol) if self.is_certifiable else 0.0
 
     def drop_idle(self, state: State) -> State:
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.8 * state.thresholds)
@@ -447,25 +429,10 @@ class _Run:
             return state
         return self._change_working_set(state, ~idle, np.zeros(0, np.int64))
 
-    # ----- reporting
+    def report_state(self, state: State, phase: str) -> None:
+        """A record of weights on the way."""
+        self.report(phase, _standing(state))
 
-    def report(self, state: State, phase: str) -> None:
-        record = IterationRecord(
-            self.objective.n_passes, time.perf_counter() - self.began, state.objective, self.gap(state),
-            self.violation, int(np.count_nonzero(state.w)), len(state.plan), phase,
-        )  # fmt: skip
-        if self.watch is not None:
-            record = self.watch.look(record, state.plan.features, state.w)
-        self.history.append(record)
-        if self.watch is not None and self.watch.is_enough:
-            raise Interrupted(Status.CHOSEN)
-        if self.callback is not None and self.callback(record):
-            raise Interrupted(Status.INTERRUPTED)
 
-    def _result(self, state: State, status: Status) -> SolverResult:
-        nonzero = np.flatnonzero(state.w)
-        return SolverResult(
-            state.plan.features[nonzero], state.w[nonzero], state.objective, self.gap(state), self.violation,
-            status, self.objective.n_passes, time.perf_counter() - self.began,
-            self.history, int(np.count_nonzero(self.objective.keep)),
-        )  # fmt: skip
+def _standing(state: State) -> Standing:
+    return Standing(state.plan.features, state.w, state.objective, len(state.plan))

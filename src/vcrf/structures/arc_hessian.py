@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.structures.plan import ArcPlan, Plan, zero_hessian
-from vcrf.structures.sums import Sums
+from vcrf.structures.plan import ArcPlan, ChainPlan, zero_hessian
+from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LEAST = 1e-3, 3e-3
 _SHARE, _FINEST = 2e-3, 1e-6
 
 
-def arc_hessian(potentials: ArcPotentials, sums: Sums, chosen: Ints, stride: int, scale: float) -> Floats:
+def arc_hessian(potentials: ArcPotentials, sums: ChainSums, chosen: Ints, stride: int, scale: float) -> Floats:
     """Weighted sum of the covariances of the chosen features, from one of `stride` sentences.
 
     `scale` is the size of the gradients that count: what is small beside them is left out.
@@ -61,7 +61,7 @@ def arc_hessian(potentials: ArcPotentials, sums: Sums, chosen: Ints, stride: int
     return out
 
 
-def _least(plan: Plan, weights: Floats, scale: float) -> Least:
+def _least(plan: ChainPlan, weights: Floats, scale: float) -> Least:
     """What is small for the gradients that count: a draw at a token changes one by its posterior times the value."""
     from vcrf.kernels.pattern_hessian import Least
 
@@ -73,7 +73,7 @@ def _least(plan: Plan, weights: Floats, scale: float) -> Least:
     return Least(posterior, memory)
 
 
-def _firing(plan: Plan, by_arcs: ArcPlan, chosen: Ints) -> Firing:
+def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> Firing:
     from vcrf.kernels.pattern_hessian import Firing
 
     row = np.full(len(plan), -1, np.int64)

@@ -15,8 +15,8 @@ from vcrf.lattice.automaton import find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.structures.hard import check_hard, with_loss
 from vcrf.structures.log_domain import posteriors, push
-from vcrf.structures.plan import ArcPlan, Plan
-from vcrf.structures.sums import Found, Sums, make_sums
+from vcrf.structures.plan import ArcPlan, ChainPlan
+from vcrf.structures.sums import ChainSums, Found, make_sums
 from vcrf.structures.tables import key_scores, slot_corrections
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints, UInts32
@@ -36,7 +36,7 @@ class ArcPotentials:
     """A plan at some weights: scores of single labels by key, of the automaton's arcs, and corrections of arcs."""
 
     chain: Chain
-    plan: Plan
+    plan: ChainPlan
     w: Floats
     scores: Floats
     arcs: ArcScores
@@ -59,7 +59,7 @@ class ArcPotentials:
         self.chain.spare.give_back(output)
         return values
 
-    def sums(self, loss: TrainingLoss, weights: Floats) -> Sums:
+    def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
         """One pass, with so much weight on each sentence."""
         from vcrf.kernels import patterns
 
@@ -148,7 +148,7 @@ class ArcPotentials:
 
     # ----- sentences in the log domain
 
-    def hard_rows(self, sums: Sums, i: int, clamp: bool) -> tuple[Floats, Rows]:
+    def hard_rows(self, sums: ChainSums, i: int, clamp: bool) -> tuple[Floats, Rows]:
         """P(label | context, row of the loss automaton) of a hard sentence, flat, and the rows."""
         from vcrf.kernels.pattern_scan import Rows, _plain_rows
 
@@ -175,7 +175,7 @@ class ArcPotentials:
         return sentence_lattice(plan.automaton, node, self.arcs.log, self.local, int(t0))
 
 
-def arc_potentials(chain: Chain, plan: Plan, w: Floats) -> ArcPotentials:
+def arc_potentials(chain: Chain, plan: ChainPlan, w: Floats) -> ArcPotentials:
     """The plan's scores on the arcs of its automaton."""
     arcs = arcs_of(plan)
     corrections = slot_corrections(plan, w, chain.workers)
@@ -186,14 +186,14 @@ def arc_potentials(chain: Chain, plan: Plan, w: Floats) -> ArcPotentials:
     )  # fmt: skip
 
 
-def arcs_of(plan: Plan) -> ArcPlan:
+def arcs_of(plan: ChainPlan) -> ArcPlan:
     """The plan's automaton."""
     if plan.arcs is None:
         raise TypeError("This plan was compiled for the dense lattice: it has no automaton.")
     return plan.arcs
 
 
-def compile_arcs(plan: Plan, n_labels: int, is_forced: bool) -> ArcPlan:
+def compile_arcs(plan: ChainPlan, n_labels: int, is_forced: bool) -> ArcPlan:
     """The automaton of a plan's patterns; forced, passes use it also where the dense lattice would be cheaper."""
     sizes = np.concatenate([plan.table_sizes, plan.slot_size])
     codes = np.concatenate([plan.table_codes, plan.slot_code])

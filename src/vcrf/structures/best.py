@@ -11,7 +11,7 @@ from vcrf.problem import Problem
 from vcrf.structures.arcs import ArcPotentials
 from vcrf.structures.compiled_loss import CompiledLoss
 from vcrf.structures.dense import DensePotentials
-from vcrf.structures.sums import Potentials
+from vcrf.structures.sums import ChainPotentials
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SlackLoss:
         return cls(_ends(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
 
 
-def find_best(potentials: Potentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> Best:
+def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> Best:
     """The sequences worth the most; their values are not negative.
 
     `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.slack`; better ones are written to it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +18,21 @@ from vcrf.structures.effort import check_effort
 from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
-from vcrf.structures.plan import Plan, compile_features
-from vcrf.structures.scan import Posteriors, Scan, Wanted, scan_dense, wanted
-from vcrf.structures.sums import ArcVariances, Potentials, Spare, Sums, Variances, Want, empty_output
+from vcrf.structures.plan import ChainPlan, compile_features
+from vcrf.structures.scan import Posteriors, scan_dense
+from vcrf.structures.structure import Purpose, Scan, Wanted, wanted
+from vcrf.structures.sums import (
+    ArcVariances,
+    ChainPotentials,
+    ChainSums,
+    KnownVariances,
+    Spare,
+    Want,
+    empty_output,
+)
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.structures.workers import Workers, cut
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import PassOutput
@@ -34,16 +42,8 @@ _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
 
-class Purpose(Enum):
-    """What sums are for: their gradient, a scan of all candidates, or a Hessian."""
-
-    GRADIENT = "gradient"
-    SCAN = "scan"
-    HESSIAN = "hessian"
-
-
 class Chain:
-    """Sums over the label sequences of all sentences of a problem, best sequences, scans and Hessians.
+    """ChainSums over the label sequences of all sentences of a problem, best sequences, scans and Hessians.
 
     Parameters
     ----------
@@ -71,16 +71,26 @@ class Chain:
         """End the threads."""
         self.workers.close()
 
-    def compile(self, features: Ints) -> Plan:
+    def compile(self, features: Ints) -> ChainPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         plan = compile_features(self.problem, self.groups, features)
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
+    @property
+    def is_convex(self) -> bool:
+        """Labels left open make the log of a sum a difference of convex functions."""
+        return not self.problem.is_partial
+
+    def work(self, columns: UInts32, kinds: UInts32) -> Ints:
+        """Entries that features add to each pass: a longer pattern with a word has one at each of its tokens."""
+        is_costly = (kinds > 1) & (columns != self.problem.bias_column)
+        return np.where(is_costly, np.diff(self.problem.columns.ptr)[columns], 0)
+
     # ----- sums
 
     def prepare(
-        self, plan: Plan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
-    ) -> Potentials:
+        self, plan: ChainPlan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+    ) -> ChainPotentials:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
         if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
             return arc_potentials(self, plan, w)
@@ -96,23 +106,24 @@ class Chain:
         problem = self.problem
         return empty_output(problem.text.n_sentences, problem.n_tokens, problem.n_labels, n_slots)
 
-    def gradient(self, sums: Sums) -> Floats:
+    def gradient(self, sums: ChainSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
         plain = sums.potentials.plain_gradient(sums.counts)
         return gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.problem.n_labels, self.workers)
 
-    def curvature(self, sums: Sums, variances: Variances) -> Floats:
+    def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
 
         A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
-        Plain tag patterns have the variances of the last scan.
+        Plain tag patterns have the variances of the last scan, and 1 before the first.
         """
         plan, (residuals, slots) = sums.plan, sums.spread
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
+        plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
         return gradient_of(
             plan, np.abs(residuals) - residuals**2 / weights[:, None], np.abs(slots) - slots**2 / per_slot,
-            variances.of(plan), self.problem.n_labels, self.workers, power=2,
+            plain, self.problem.n_labels, self.workers, power=2,
         )  # fmt: skip
 
     # ----- scan
@@ -121,7 +132,7 @@ class Chain:
         """What a scan with these limits looks at; mass is the largest |gradient| of a feature of each column."""
         return wanted(self.keep, mass, limits)
 
-    def scan(self, sums: Sums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
+    def scan(self, sums: ChainSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
         """All candidates whose |gradient| exceeds their limit, from sums for a scan and the gradient of their plan.
 
         On the automaton, longer patterns than 2 are only looked at if their parts have counts above the limits. A
@@ -145,7 +156,7 @@ class Chain:
         """What a Hessian of thousands of features costs, about."""
         return 300.0 if self.is_dense else 50.0
 
-    def hessian(self, sums: Sums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
+    def hessian(self, sums: ChainSums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
         """Weighted sum of the covariances of the chosen features (indices into the plan), from sums for a Hessian.
 
         Exact on the dense lattice with stride 1; else from one of `stride` sentences. On the automaton, fine enough for
@@ -158,7 +169,7 @@ class Chain:
             return dense_hessian(potentials, sums, chosen, stride)
         raise TypeError(f"No Hessian with {type(potentials).__name__}.")
 
-    def sentence_gradients(self, sums: Sums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+    def sentence_gradients(self, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
         """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
         potentials = sums.potentials
         if isinstance(potentials, DensePotentials):

@@ -16,8 +16,8 @@ from vcrf.lattice import DenseLattice
 from vcrf.problem import Problem
 from vcrf.structures.hard import check_hard, lattice_arcs, redo_hard_sentence, write_posterior
 from vcrf.structures.log_domain import arc_posteriors
-from vcrf.structures.plan import Plan
-from vcrf.structures.sums import Found, Sums, Want, make_sums
+from vcrf.structures.plan import ChainPlan
+from vcrf.structures.sums import ChainSums, Found, Want, make_sums
 from vcrf.structures.tables import build_tables, fold, key_scores, slot_corrections
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
@@ -51,7 +51,7 @@ class DensePotentials:
     """A plan at some weights: scores of single labels by key, tables of plain patterns, corrections by token."""
 
     chain: Chain
-    plan: Plan
+    plan: ChainPlan
     w: Floats
     scores: Floats
     tables: Tables
@@ -69,7 +69,7 @@ class DensePotentials:
         self.chain.spare.give_back(output)
         return values
 
-    def sums(self, loss: TrainingLoss, weights: Floats) -> Sums:
+    def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
         """One pass, with so much weight on each sentence."""
         want, chain, n_slots = self.want, self.chain, len(self.corrections.score)
         output, truth = chain.spare.output(n_slots), None
@@ -222,7 +222,7 @@ class DensePotentials:
                 arcs[t0 + t, : len(here)] = here
 
 
-def dense_potentials(chain: Chain, plan: Plan, w: Floats, order: int, want: Want) -> DensePotentials:
+def dense_potentials(chain: Chain, plan: ChainPlan, w: Floats, order: int, want: Want) -> DensePotentials:
     """The plan's scores in tables of patterns up to so many labels."""
     return DensePotentials(
         chain, plan, w, key_scores(plan, w, chain.problem.n_labels, chain.workers),

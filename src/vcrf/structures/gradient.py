@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.structures.plan import Plan
+from vcrf.structures.plan import ChainPlan
 from vcrf.structures.workers import Workers
 from vcrf.types import Floats
 
 
 def gradient_of(
-    plan: Plan, residuals: Floats, slots: Floats, plain: Floats, n_labels: int, workers: Workers, power: int = 1
+    plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, n_labels: int, workers: Workers, power: int = 1
 ) -> Floats:
     """One number for each feature of a plan: its residuals times its values to a power, summed.
 

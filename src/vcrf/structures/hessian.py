@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.structures.plan import firing_of, zero_hessian
-from vcrf.structures.sums import Sums
+from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _BLOCK = 256
 
 
-def dense_hessian(potentials: DensePotentials, sums: Sums, chosen: Ints, stride: int) -> Floats:
+def dense_hessian(potentials: DensePotentials, sums: ChainSums, chosen: Ints, stride: int) -> Floats:
     """Weighted sum of the covariances of the chosen features (indices into the plan); see `Chain.hessian`."""
     from vcrf.kernels import hessian
 
@@ -44,7 +44,7 @@ def dense_hessian(potentials: DensePotentials, sums: Sums, chosen: Ints, stride:
     return out
 
 
-def dense_gradients(potentials: DensePotentials, sums: Sums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+def dense_gradients(potentials: DensePotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
     """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
     from vcrf.kernels import gradient
     from vcrf.kernels.sentence_gradients import sentence_gradients

@@ -15,9 +15,10 @@ from vcrf.errors import BudgetError
 from vcrf.families.keys import take_rows
 from vcrf.structures.arcs import ArcPotentials, arcs_of
 from vcrf.structures.norm_bounds import NormBounds
-from vcrf.structures.plan import ArcPlan, Plan
-from vcrf.structures.scan import Scan, Wanted, scan_labels
-from vcrf.structures.sums import KnownVariances, Sums
+from vcrf.structures.plan import ArcPlan, ChainPlan
+from vcrf.structures.scan import scan_labels
+from vcrf.structures.structure import Scan, Wanted
+from vcrf.structures.sums import ChainSums, KnownVariances
 from vcrf.structures.workers import cut
 from vcrf.types import Bools, Floats, Ints
 
@@ -43,7 +44,7 @@ class _Pass(NamedTuple):
     exact : gradient of the plan's features, None where there are none
     """
 
-    plan: Plan
+    plan: ChainPlan
     weights: Floats
     residuals: Floats
     spread: Floats
@@ -57,7 +58,7 @@ class _Pass(NamedTuple):
 class LevelScan:
     """One scan; `sums` are of a pass on the automaton at the weights, and `exact` the gradient of its features."""
 
-    def __init__(self, chain: Chain, sums: Sums, exact: Floats, wanted: Wanted) -> None:
+    def __init__(self, chain: Chain, sums: ChainSums, exact: Floats, wanted: Wanted) -> None:
         if not isinstance(sums.potentials, ArcPotentials):
             raise TypeError("A scan by length needs the sums of a pass on the automaton.")
         self.sums, self.potentials = sums, sums.potentials
@@ -161,7 +162,7 @@ class LevelScan:
         )
         self.features.append(features)
         self.gradients.append(gradients)
-        self.bounds.suspect_labels(np.unique(features // self.problem.stride))
+        self.bounds.suspect_labels(np.unique(features // self.problem.space.stride))
 
     def _first_pairs(self) -> _Pairs:
         """Columns, the bias apart, with the labels whose counts exceed what longer patterns would need."""
@@ -226,7 +227,7 @@ class LevelScan:
         )  # fmt: skip
 
     def _level(self, k: int, trie: Trie, codes: Ints, pairs: _Pairs) -> tuple[LevelSums, _Pairs]:
-        """Sums of length k; emits what exceeds its limit. The pairs come back with those of the next length."""
+        """ChainSums of length k; emits what exceeds its limit. The pairs come back with those of the next length."""
         grown = []
         for part in pairs.split(max(_MAX_SUMS // self.n_labels, 1)):
             sums = self._sum(k, trie, part)

@@ -1,4 +1,4 @@
-"""Sums with a loss automaton in the log domain, one sentence at a time: nothing overflows, at a price."""
+"""ChainSums with a loss automaton in the log domain, one sentence at a time: nothing overflows, at a price."""
 
 from __future__ import annotations
 

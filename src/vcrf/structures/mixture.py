@@ -9,7 +9,8 @@ import numpy as np
 from vcrf.problem import Problem
 from vcrf.structures.dense import check_arcs
 from vcrf.structures.level_scan import MixtureScan
-from vcrf.structures.scan import Posteriors, Scan, Wanted, scan_dense
+from vcrf.structures.scan import Posteriors, scan_dense
+from vcrf.structures.structure import Scan, Wanted
 from vcrf.structures.tables import build_tables, slot_corrections
 from vcrf.types import Floats, Ints, UInts32
 

@@ -33,7 +33,7 @@ class NormBounds:
     def __init__(self, n_columns: int, order: int, bias: int, most: float, has_signs: bool) -> None:
         self._bias, self._most, self._factor = bias, most, 2.0 if has_signs else 1.0
         self._squares = {k: np.zeros(n_columns) for k in range(1, order + 1)}
-        # Sums of E^2 + emp^2 over patterns of one length that are not kept: of each column, and over all tokens.
+        # ChainSums of E^2 + emp^2 over patterns of one length that are not kept: of each column, and over all tokens.
         self._left, self._left_plain = np.zeros(n_columns), 0.0
 
     def suspect_labels(self, columns: Ints) -> None:

@@ -53,7 +53,7 @@ class ArcPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChainPlan:
     """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections.
 
     Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
@@ -98,14 +98,19 @@ class Plan:
     def __len__(self) -> int:
         return len(self.features)
 
+    @property
+    def work(self) -> int:
+        """Entries of features that cost work at each of their tokens."""
+        return len(self.cor_code)
 
-def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -> Plan:
+
+def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -> ChainPlan:
     """Arrays for a sorted set of features: single labels by key, plain patterns as a table, the rest by token."""
     column, length, code = problem.split_features(features)
     is_plain = column == problem.bias_column
     in_table = np.flatnonzero((length > 1) & is_plain)
     corrected = np.flatnonzero((length > 1) & ~is_plain)
-    return Plan(
+    return ChainPlan(
         features=features,
         labels=code,
         table_features=in_table,
@@ -121,7 +126,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     """Key-major lists of single-label features, and the keys' positions."""
     from vcrf.kernels import gradient
 
-    stride = problem.stride
+    stride = problem.space.stride
     parts: list[GroupEntries] = []
     rows: list[UInts32] = []
     key_counts: list[Ints] = [np.zeros(1, np.int64)]
@@ -226,7 +231,7 @@ def _compile_corrections(
     }
 
 
-def firing_of(plan: Plan, chosen: Ints) -> Firing:
+def firing_of(plan: ChainPlan, chosen: Ints) -> Firing:
     """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
     from vcrf.kernels.hessian import Firing
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
-from vcrf.structures.sums import NoVariances, Sums, Variances
+from vcrf.structures.structure import Scan, Wanted
+from vcrf.structures.sums import ChainSums
 from vcrf.structures.workers import cut
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -20,43 +21,6 @@ if TYPE_CHECKING:
 # Residuals of label pairs are kept during a scan that uses each of them so often, if they take no more than so much.
 _PAIR_USES = 4
 _PAIR_BYTES = 600_000_000
-
-
-class Scan(NamedTuple):
-    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients.
-
-    A scan that is not complete has left out longer patterns: it finds violators, and certifies nothing.
-    `norms`, of a scan by length, bounds the norm of all gradients of each column (and length) that can exceed a limit;
-    of single labels it is inf where one exceeds its limit, and else 0. `variances` are a scale for steps.
-    """
-
-    features: Ints
-    gradients: Floats
-    is_complete: bool = True
-    norms: dict[int, Floats] | None = None
-    variances: Variances = NoVariances()
-
-
-class Wanted(NamedTuple):
-    """What a scan looks at.
-
-    limits[kind] is (n_columns,), the limit of parts of a kind with each column; inf = no candidate. mass[column] is the
-    largest |gradient| that its features can have; columns[kind] are those that can exceed their limit.
-    """
-
-    limits: dict[int, Floats]
-    mass: Floats
-    columns: dict[int, Ints]
-
-    @property
-    def order(self) -> int:
-        """The largest kind that is looked at, 1 at the least."""
-        return max([1, *(k for k, found in self.columns.items() if len(found))])
-
-
-def wanted(keep: Bools, mass: Floats, limits: dict[int, Floats]) -> Wanted:
-    """The columns that a scan with these limits has to look at."""
-    return Wanted(limits, mass, {k: np.flatnonzero(keep & (mass > limit)) for k, limit in limits.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +39,7 @@ class Posteriors:
     is_open: Bools
 
     @classmethod
-    def of(cls, sums: Sums) -> Posteriors:
+    def of(cls, sums: ChainSums) -> Posteriors:
         """Those of a pass on the dense lattice that kept its messages."""
         potentials, problem = sums.potentials, sums.potentials.chain.problem
         clamped, is_open = sums.messages, np.zeros(0, bool)

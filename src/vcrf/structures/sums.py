@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from vcrf.structures.plan import Plan
+from vcrf.structures.plan import ChainPlan
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
 
@@ -24,13 +24,13 @@ class Want(NamedTuple):
     means: bool = False
 
 
-class Potentials(Protocol):
+class ChainPotentials(Protocol):
     """A plan at some weights: all that a pass reads. Dense tables, or arcs of an automaton."""
 
     @property
     def chain(self) -> Chain: ...
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> ChainPlan: ...
     @property
     def w(self) -> Floats: ...
     @property
@@ -39,7 +39,7 @@ class Potentials(Protocol):
     def values(self, loss: TrainingLoss) -> Floats:
         """The log of the sum of each sentence, less the score of the truth."""
 
-    def sums(self, loss: TrainingLoss, weights: Floats) -> Sums:
+    def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
         """One pass, with so much weight on each sentence."""
 
     def plain_gradient(self, counts: Floats) -> Floats:
@@ -47,8 +47,8 @@ class Potentials(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over all label sequences of each sentence.
+class ChainSums:
+    """ChainSums over all label sequences of each sentence.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Sums:
     means : (n_sentences,) mean loss under exp(loss + score), if wanted and there are automata
     """
 
-    potentials: Potentials
+    potentials: ChainPotentials
     loss: TrainingLoss
     weights: Floats
     values: Floats
@@ -80,7 +80,7 @@ class Sums:
     means: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ChainPlan:
         """The features."""
         return self.potentials.plan
 
@@ -116,15 +116,15 @@ class Found(NamedTuple):
 
 
 def make_sums(
-    potentials: Potentials, loss: TrainingLoss, weights: Floats, found: Found, truth: Found | None, spare: Spare
-) -> Sums:
+    potentials: ChainPotentials, loss: TrainingLoss, weights: Floats, found: Found, truth: Found | None, spare: Spare
+) -> ChainSums:
     """A pass as a value; what a pass over the allowed labels finds stands for the truth where labels are not known."""
     if truth is None:
         values, residuals, slots, counts = found.values, found.residuals, found.slot_residuals, found.counts
     else:
         values, residuals = found.values - truth.values, found.residuals - truth.residuals
         slots, counts = found.slot_residuals - truth.slot_residuals, found.counts - truth.counts
-    sums = Sums(
+    sums = ChainSums(
         potentials, loss, weights, values, residuals, slots, counts, (found.residuals, found.slot_residuals),
         found.n_hard, found.messages, None if truth is None else truth.messages, found.variances, found.means,
     )  # fmt: skip
@@ -165,20 +165,6 @@ def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -
     )
 
 
-class Variances(Protocol):
-    """Variances of plain tag patterns at the last scan: a scale for steps."""
-
-    def of(self, plan: Plan) -> Floats:
-        """One for each of the plan's plain patterns."""
-
-
-class NoVariances:
-    """Before the first scan."""
-
-    def of(self, plan: Plan) -> Floats:
-        return np.ones(len(plan.table_features))
-
-
 @dataclass(frozen=True, eq=False)
 class ArcVariances:
     """Of all arcs of a dense lattice, (n_labels**order,)."""
@@ -186,7 +172,7 @@ class ArcVariances:
     n_labels: int
     arcs: Floats
 
-    def of(self, plan: Plan) -> Floats:
+    def of(self, plan: ChainPlan) -> Floats:
         """Those of the longest patterns, summed over the labels left out."""
         out, variances = np.zeros(len(plan.table_features)), self.arcs
         for k in range(plan.order, 1, -1):
@@ -206,7 +192,7 @@ class KnownVariances:
     variances: Floats
     others: float
 
-    def of(self, plan: Plan) -> Floats:
+    def of(self, plan: ChainPlan) -> Floats:
         features = plan.features[plan.table_features]
         if not len(self.features):
             return np.ones(len(features))

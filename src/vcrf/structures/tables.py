@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.structures.plan import Plan
+from vcrf.structures.plan import ChainPlan
 from vcrf.structures.workers import Workers
 from vcrf.types import Floats
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
 
 
-def key_scores(plan: Plan, w: Floats, n_labels: int, workers: Workers) -> Floats:
+def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> Floats:
     """Scores of single labels by key, (n_rows, n_labels)."""
     from vcrf.kernels import potentials
 
@@ -28,7 +28,7 @@ def key_scores(plan: Plan, w: Floats, n_labels: int, workers: Workers) -> Floats
     return scores
 
 
-def build_tables(plan: Plan, w: Floats, n_labels: int, order: int) -> Tables:
+def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> Tables:
     """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
     from vcrf.kernels.blocks import Tables
 
@@ -60,7 +60,7 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
     return folded
 
 
-def slot_corrections(plan: Plan, w: Floats, workers: Workers) -> Corrections:
+def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Corrections:
     """What the features of longer patterns with lexical columns add at each token."""
     from vcrf.kernels import blocks, potentials
 

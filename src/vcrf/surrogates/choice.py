@@ -8,7 +8,7 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.losses import HammingLoss, Loss
-from vcrf.problem import Problem
+from vcrf.problem import Candidates, Problem
 from vcrf.structures.chain import Chain
 from vcrf.structures.compiled_loss import compile_loss
 from vcrf.structures.training_loss import TrainingLoss
@@ -49,9 +49,9 @@ class SmoothChoice:
         return SmoothObjective(chain, OUTER[self.kind], self.loss, problem.weights, self.mass(problem), has_hessian)
 
 
-def crf(problem: Problem, costs: Floats | None = None) -> SmoothChoice:
+def crf(problem: Candidates, costs: Floats | None = None) -> SmoothChoice:
     """The crf surrogate with what a wrong label costs in each sentence, (n_sentences,); None: no loss."""
-    return SmoothChoice("crf", TrainingLoss(np.zeros(problem.text.n_sentences) if costs is None else costs))
+    return SmoothChoice("crf", TrainingLoss(np.zeros(len(problem.weights)) if costs is None else costs))
 
 
 def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:

@@ -17,11 +17,11 @@ from vcrf.errors import InputError
 from vcrf.losses import Loss
 from vcrf.problem import Problem
 from vcrf.structures.best import MarginLoss, SlackLoss, find_best
-from vcrf.structures.chain import Chain, Purpose
+from vcrf.structures.chain import Chain
 from vcrf.structures.compiled_loss import CompiledLoss, compile_loss, join_automata
 from vcrf.structures.mixture import Mixture, check_memory, scan_mixture
-from vcrf.structures.plan import Plan
-from vcrf.structures.scan import Scan
+from vcrf.structures.plan import ChainPlan
+from vcrf.structures.structure import Purpose, Scan
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.types import Bools, Floats, Ints
@@ -90,7 +90,7 @@ class MaxObjective:
         """The columns that can carry weight."""
         return self.chain.keep
 
-    def compile(self, features: Ints) -> Plan:
+    def compile(self, features: Ints) -> ChainPlan:
         """Arrays for a sorted set of features."""
         return self.chain.compile(features)
 
@@ -98,7 +98,7 @@ class MaxObjective:
         """End the threads."""
         self.chain.close()
 
-    def find_best(self, plan: Plan, w: Floats) -> Best:
+    def find_best(self, plan: ChainPlan, w: Floats) -> Best:
         """The sequences worth the most at w; their values are f_i."""
         self.n_passes += 1
         no_loss = TrainingLoss(np.zeros(self.problem.text.n_sentences))

@@ -13,18 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.structures.chain import Purpose
-from vcrf.structures.plan import Plan
-from vcrf.structures.sums import Sums
+from vcrf.structures.structure import Plan, Purpose, Structure, Sums
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats
-
-if TYPE_CHECKING:
-    from vcrf.surrogates.smooth import Structure
 
 # Passes to match the numbers of wrong labels; the costs of wrong labels stay within +- this.
 _MATCHES = 5

@@ -7,63 +7,26 @@ structboost   log-mean of log F_i,  F_i = sum_y loss(y) exp(w.delta(y))
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from vcrf.structures.chain import Purpose
-from vcrf.structures.plan import Plan
-from vcrf.structures.scan import Scan, Wanted
-from vcrf.structures.sums import Potentials, Sums, Variances
+from vcrf.structures.structure import Plan, Potentials, Purpose, Scan, Structure, Sums
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.surrogates.outer import Outer
 from vcrf.surrogates.similar import SimilarLoss, add_between
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Bools, Floats, Ints, UInts32
 
 
-class Structure(Protocol):
-    """What is summed over: a chain of labels, or any other structure. It keeps nothing between two calls."""
+class Surrogate(Protocol):
+    """Which objective is minimised: built for a problem once it is known which columns can carry weight."""
 
-    keep: Bools
+    def mass(self, problem: Any) -> Floats:
+        """Largest |gradient| that a feature of each column can have."""
 
-    def compile(self, features: Ints) -> Plan:
-        """Arrays for a sorted set of features."""
-
-    def prepare(
-        self, plan: Plan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
-    ) -> Potentials:
-        """The plan at the weights; its `values` and `sums` are passes over the data."""
-
-    def gradient(self, sums: Sums) -> Floats:
-        """Gradient of sum_i weight_i value_i on the plan's features."""
-
-    def curvature(self, sums: Sums, variances: Variances) -> Floats:
-        """A diagonal for the scale of steps."""
-
-    def wanted(self, mass: Floats, limits: dict[int, Floats]) -> Wanted:
-        """What a scan with these limits looks at."""
-
-    def scan(self, sums: Sums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
-        """All candidates whose |gradient| exceeds their limit."""
-
-    @property
-    def has_hessian(self) -> bool:
-        """Whether there is a Hessian."""
-
-    @property
-    def hessian_in_passes(self) -> float:
-        """What a Hessian costs, about."""
-
-    def hessian(self, sums: Sums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
-        """Weighted sum of the covariances of the chosen features."""
-
-    def sentence_gradients(self, sums: Sums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
-        """Weights of the examples and their weighted gradients, some at a time."""
-
-    def close(self) -> None:
-        """End the threads."""
+    def build(self, problem: Any, keep: Bools, threads: int = 1, lattice: str = "auto") -> SmoothObjective:
+        """The objective."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +37,7 @@ class Point:
     w: Floats
     value: float
     gradient: Floats
-    sums: Sums
+    sums: Any
 
 
 class SmoothObjective:
@@ -113,6 +76,15 @@ class SmoothObjective:
         return self.structure.keep
 
     @property
+    def is_convex(self) -> bool:
+        """Whether F is; else there is no certificate."""
+        return self.structure.is_convex
+
+    def work(self, columns: UInts32, kinds: UInts32) -> Ints:
+        """Entries that features add to each pass; 0 where they cost nothing."""
+        return self.structure.work(columns, kinds)
+
+    @property
     def hessian_in_passes(self) -> float:
         """What a Hessian costs, about."""
         return self.structure.hessian_in_passes
@@ -129,8 +101,8 @@ class SmoothObjective:
         """One pass: value and gradient on the plan's features."""
         return self._point(self.structure.prepare(plan, w, self.loss))
 
-    def curvature(self, point: Point, variances: Variances) -> Floats:
-        """A diagonal for the scale of steps; `variances` are those of the last scan."""
+    def curvature(self, point: Point, variances: Any) -> Floats:
+        """A diagonal for the scale of steps; `variances` are those of the last scan, or None."""
         return self.structure.curvature(point.sums, variances)
 
     def scan(self, plan: Plan, w: Floats, limits: dict[int, Floats], may_stop: bool = False) -> tuple[Point, Scan]:

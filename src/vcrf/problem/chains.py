@@ -1,8 +1,7 @@
-"""The training problem: columns x tag patterns, never materialised.
+"""The training problem of sentences: chains of labels, whose parts are tag patterns.
 
-A feature is a column and a tag pattern. Its number is column * stride + offset[k] + code, where k is the
-pattern's length and code its base-L number (oldest label most significant), so sorted feature numbers are
-grouped by column and, inside a column, by length.
+A part of kind k is a tag pattern of length k, and its assignment the base-L number of the pattern (oldest label most
+significant).
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from vcrf.families.columns import ColumnTable, read_columns
 from vcrf.families.family import Family, Source
 from vcrf.families.keys import partitions
 from vcrf.families.text import Text
+from vcrf.problem.candidates import Candidates, family_table
+from vcrf.problem.parts import PartSpace
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -27,7 +28,7 @@ MAX_PATTERNS = 1 << 32
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Candidates):
     """Everything that training needs to know of the data.
 
     Attributes
@@ -68,11 +69,6 @@ class Problem:
         return np.asarray(open_tokens[self.sent_ptr[1:]] > open_tokens[self.sent_ptr[:-1]])
 
     @property
-    def order(self) -> int:
-        """Longest tag pattern of any family."""
-        return int(self.family_of.shape[1]) - 1
-
-    @property
     def sent_ptr(self) -> Ints:
         return self.text.sent_ptr
 
@@ -80,15 +76,14 @@ class Problem:
     def n_tokens(self) -> int:
         return len(self.y)
 
-    @cached_property
-    def offsets(self) -> Ints:
-        """offsets[k] = L + ... + L**(k-1), for k = 0 .. order + 1; offsets[order + 1] is the stride."""
-        sizes = np.array([self.n_labels**k for k in range(1, self.order + 1)], np.int64)
-        return np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
-
     @property
-    def stride(self) -> int:
-        return int(self.offsets[self.order + 1])
+    def n_instances(self) -> int:
+        return self.n_tokens
+
+    @cached_property
+    def space(self) -> PartSpace:
+        """Tag patterns of lengths 1 .. order."""
+        return PartSpace(tuple(self.n_labels**k for k in range(1, self.family_of.shape[1])))
 
     @cached_property
     def starts(self) -> Ints:
@@ -130,43 +125,14 @@ class Problem:
         total = np.concatenate([np.zeros(1), np.cumsum(weight)])
         return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
 
-    def has_order(self, k: int) -> Bools:
-        """Whether each column has a member whose family has patterns of length k."""
-        of_class = [any(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
-        return np.array(of_class, bool)[self.columns.classes] if of_class else np.zeros(0, bool)
-
-    @cached_property
-    def n_candidates(self) -> int:
-        """Attributes x tag patterns before any reduction (observed pairs only, if so restricted)."""
-        return sum(self._count_observed(k) if self.observed_for(k) else self._count_all(k) for k in self.lengths)
-
-    @property
-    def lengths(self) -> range:
-        """Pattern lengths 1 .. order."""
-        return range(1, self.order + 1)
-
-    def observed_for(self, k: int) -> bool:
-        """Whether only observed pairs are candidates for patterns of length k."""
-        return self.candidates[0 if k == 1 else 1] == "observed"
-
-    def _count_all(self, k: int) -> int:
-        attributes = self.columns.n_attributes[self.family_of[:, k] >= 0]
-        return int(attributes.sum()) * int(self.n_labels**k)
-
-    def _count_observed(self, k: int) -> int:
-        """Each observed pair of a column counts once for every member that has patterns of this length."""
-        members = [sum(self.family_of[s, k] >= 0 for s in sources) for sources in self.columns.class_sources]
-        columns = self.observed(k) // self.n_labels**k
-        return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
-
-    def observed(self, k: int) -> Ints:
+    def observed(self, kind: int) -> Ints:
         """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training.
 
         An attribute given with value 0 counts as seen with its label, as it does in CRFsuite.
         """
-        if k not in self._observed:
-            self._observed[k] = self._find_observed(k)
-        return self._observed[k]
+        if kind not in self._observed:
+            self._observed[kind] = self._find_observed(kind)
+        return self._observed[kind]
 
     @cached_property
     def _observed(self) -> dict[int, Ints]:
@@ -184,17 +150,6 @@ class Problem:
             return np.unique(out[:n])
         zeros = columns * self.n_labels + self.y[positions]
         return np.union1d(out[:n], zeros[self.has_order(1)[columns]])
-
-    def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
-        """Column, pattern length and pattern code of feature numbers."""
-        column, rest = np.divmod(features, self.stride)
-        length = np.searchsorted(self.offsets[1 : self.order + 1], rest, side="right")
-        code = rest - self.offsets[length]
-        return column.astype(np.uint32), length.astype(np.uint32), code.astype(np.uint32)
-
-    def join_features(self, column: UInts32, k: int, code: UInts32) -> Ints:
-        """Feature numbers of patterns of one length."""
-        return np.asarray(column.astype(np.int64) * self.stride + self.offsets[k] + code.astype(np.int64))
 
 
 def build_problem(
@@ -234,7 +189,7 @@ def build_problem(
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
-        text, y, n_labels, families, sources, _family_table(families, sources, order),
+        text, y, n_labels, families, sources, family_table(families, sources, order),
         read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed,
     )  # fmt: skip
 
@@ -252,20 +207,3 @@ def _check_order(n_labels: int, order: int) -> None:
             f"There are {n_labels**order:,} tag patterns of length {order} over {n_labels} labels; the budget is "
             f"{MAX_PATTERNS:,}. Lower `tags` (now {order}) or use fewer labels."
         )
-
-
-def _family_table(families: list[Family], sources: list[Source], order: int) -> Ints:
-    number = {source: i for i, source in enumerate(sources)}
-    table = np.full((len(sources), order + 1), -1, np.int64)
-    for i, family in enumerate(families):
-        for source in family.sources:
-            if family.tags < 1:
-                raise InputError(f"Family {family.name!r} needs tags >= 1, got {family.tags}.")
-            if table[number[source], family.tags] >= 0:
-                other = families[table[number[source], family.tags]].name
-                raise InputError(
-                    f"Families {other!r} and {family.name!r} both have {source.name!r} with tag patterns of "
-                    f"length {family.tags}. A feature belongs to one family: remove one of them."
-                )
-            table[number[source], family.tags] = i
-    return table

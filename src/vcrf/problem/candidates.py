@@ -1,0 +1,113 @@
+"""Candidate features of a problem: families x columns x assignments of parts. All that a solver knows of the data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.families.columns import ColumnTable
+from vcrf.families.family import Family, Source
+from vcrf.families.text import Text
+from vcrf.problem.parts import PartSpace
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+
+class Candidates(ABC):
+    """What any problem has, whatever its structure.
+
+    Attributes
+    ----------
+    text : where attributes are read
+    y, n_labels : the true labels of the variables, by number, and how many there are
+    families, sources
+    family_of : (n_sources, n_kinds + 1) int64, family of (source, kind of parts), -1 = none
+    columns : the distinct columns
+    weights : (n_examples,) float64, of each example in the mean
+    candidates : "all" or "observed" for parts of kind 1 and for others
+    """
+
+    text: Text
+    y: UInts32
+    n_labels: int
+    families: list[Family]
+    sources: list[Source]
+    family_of: Ints
+    columns: ColumnTable
+    weights: Floats
+    candidates: tuple[str, str]
+
+    @property
+    @abstractmethod
+    def space(self) -> PartSpace:
+        """Kinds of parts and their assignments."""
+
+    @property
+    @abstractmethod
+    def n_instances(self) -> int:
+        """Parts of kind 1 in the data: where attributes occur."""
+
+    @property
+    def kinds(self) -> range:
+        """Kinds of parts: 1, 2, ..."""
+        return self.space.kinds
+
+    @property
+    def order(self) -> int:
+        """The last kind of parts."""
+        return len(self.space.sizes)
+
+    def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
+        """Column, kind of part and assignment of feature numbers."""
+        return self.space.split(features)
+
+    def join_features(self, column: UInts32, kind: int, assignment: UInts32) -> Ints:
+        """Feature numbers of parts of one kind."""
+        return self.space.join(column, kind, assignment)
+
+    def has_order(self, kind: int) -> Bools:
+        """Whether each column has a member whose family has parts of a kind."""
+        of_class = [any(self.family_of[s, kind] >= 0 for s in sources) for sources in self.columns.class_sources]
+        return np.array(of_class, bool)[self.columns.classes] if of_class else np.zeros(0, bool)
+
+    def observed_for(self, kind: int) -> bool:
+        """Whether only observed pairs of a column and an assignment are candidates."""
+        return self.candidates[0 if kind == 1 else 1] == "observed"
+
+    def observed(self, kind: int) -> Ints:
+        """Sorted column * size + assignment of the pairs seen in training."""
+        raise InputError(f"candidates='observed': {type(self).__name__} has all assignments of kind {kind}. Use 'all'.")
+
+    @property
+    def n_candidates(self) -> int:
+        """Attributes x assignments before any reduction (observed pairs only, if so restricted)."""
+        return sum(self._count_observed(k) if self.observed_for(k) else self._count_all(k) for k in self.kinds)
+
+    def _count_all(self, kind: int) -> int:
+        attributes = self.columns.n_attributes[self.family_of[:, kind] >= 0]
+        return int(attributes.sum()) * self.space.size(kind)
+
+    def _count_observed(self, kind: int) -> int:
+        """Each observed pair of a column counts once for every member that has parts of this kind."""
+        members = [sum(self.family_of[s, kind] >= 0 for s in sources) for sources in self.columns.class_sources]
+        columns = self.observed(kind) // self.space.size(kind)
+        return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
+
+
+def family_table(families: list[Family], sources: list[Source], n_kinds: int) -> Ints:
+    """The family of each source and kind of parts, (n_sources, n_kinds + 1); -1 = none."""
+    number = {source: i for i, source in enumerate(sources)}
+    table = np.full((len(sources), n_kinds + 1), -1, np.int64)
+    for i, family in enumerate(families):
+        for source in family.sources:
+            if family.tags < 1:
+                raise InputError(f"Family {family.name!r} needs tags >= 1, got {family.tags}.")
+            if table[number[source], family.tags] >= 0:
+                other = families[table[number[source], family.tags]].name
+                raise InputError(
+                    f"Families {other!r} and {family.name!r} both have {source.name!r} with tag patterns of "
+                    f"length {family.tags}. A feature belongs to one family: remove one of them."
+                )
+            table[number[source], family.tags] = i
+    return table

@@ -1,0 +1,156 @@
+"""The seam: what a structure is for objectives and solvers. A chain of labels is one; any factor graph may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.types import Bools, Floats, Ints, UInts32
+
+
+class Purpose(Enum):
+    """What sums are for: their gradient, a scan of all candidates, or a Hessian."""
+
+    GRADIENT = "gradient"
+    SCAN = "scan"
+    HESSIAN = "hessian"
+
+
+class Plan(Protocol):
+    """A sorted set of features, compiled: what one pass over the data reads."""
+
+    @property
+    def features(self) -> Ints:
+        """Feature numbers."""
+
+    @property
+    def order(self) -> int:
+        """The largest kind of parts in it, 1 at the least."""
+
+    @property
+    def work(self) -> int:
+        """Entries of features that cost work at each of their instances."""
+
+    def __len__(self) -> int: ...
+
+
+class Sums(Protocol):
+    """What one pass over the data finds: it belongs to its weights for ever."""
+
+    @property
+    def weights(self) -> Floats:
+        """Of each example in the gradient."""
+
+    @property
+    def values(self) -> Floats:
+        """Of each example: the log of the sum over all outputs, less the score of the truth."""
+
+    def wrong_labels(self) -> Floats:
+        """Mean number of wrong labels of each example."""
+
+
+class Potentials(Protocol):
+    """A plan at some weights: all that a pass reads."""
+
+    @property
+    def plan(self) -> Any: ...
+    @property
+    def w(self) -> Floats: ...
+
+    def values(self, loss: TrainingLoss) -> Floats:
+        """The log of the sum of each example, less the score of the truth."""
+
+    def sums(self, loss: TrainingLoss, weights: Floats) -> Any:
+        """One pass, with so much weight on each example."""
+
+
+class Scan(NamedTuple):
+    """Candidates whose |gradient| exceeds their limit: feature numbers (sorted) and gradients.
+
+    A scan that is not complete has left out larger parts: it finds violators, and certifies nothing.
+    `norms`, where there are any, bound the norm of all gradients of each column (and kind) that can exceed a limit; of
+    kind 1 it is inf where one exceeds its limit, and else 0. `variances` is what the structure
+    remembers of it for the curvatures of later passes.
+    """
+
+    features: Ints
+    gradients: Floats
+    is_complete: bool = True
+    norms: dict[int, Floats] | None = None
+    variances: Any = None
+
+
+class Wanted(NamedTuple):
+    """What a scan looks at.
+
+    limits[kind] is (n_columns,), the limit of parts of a kind with each column; inf = no candidate. mass[column] is the
+    largest |gradient| that its features can have; columns[kind] are those that can exceed their limit.
+    """
+
+    limits: dict[int, Floats]
+    mass: Floats
+    columns: dict[int, Ints]
+
+    @property
+    def order(self) -> int:
+        """The largest kind that is looked at, 1 at the least."""
+        return max([1, *(k for k, found in self.columns.items() if len(found))])
+
+
+def wanted(keep: Bools, mass: Floats, limits: dict[int, Floats]) -> Wanted:
+    """The columns that a scan with these limits has to look at."""
+    return Wanted(limits, mass, {k: np.flatnonzero(keep & (mass > limit)) for k, limit in limits.items()})
+
+
+class Structure(Protocol):
+    """What is summed over: a chain of labels, or any other structure. It keeps nothing between two calls."""
+
+    keep: Bools
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the log of a sum is convex in the weights."""
+
+    def compile(self, features: Ints) -> Plan:
+        """Arrays for a sorted set of features."""
+
+    def work(self, columns: UInts32, kinds: UInts32) -> Ints:
+        """Entries that features add to each pass; 0 where they cost nothing."""
+
+    def prepare(
+        self, plan: Any, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+    ) -> Potentials:
+        """The plan at the weights; its `values` and `sums` are passes over the data."""
+
+    def gradient(self, sums: Any) -> Floats:
+        """Gradient of sum_i weight_i value_i on the plan's features."""
+
+    def curvature(self, sums: Any, variances: Any) -> Floats:
+        """A diagonal for the scale of steps; `variances` are those of the last scan, or None."""
+
+    def wanted(self, mass: Floats, limits: dict[int, Floats]) -> Wanted:
+        """What a scan with these limits looks at."""
+
+    def scan(self, sums: Any, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
+        """All candidates whose |gradient| exceeds their limit."""
+
+    @property
+    def has_hessian(self) -> bool:
+        """Whether there is a Hessian."""
+
+    @property
+    def hessian_in_passes(self) -> float:
+        """What a Hessian costs, about."""
+
+    def hessian(self, sums: Any, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
+        """Weighted sum of the covariances of the chosen features."""
+
+    def sentence_gradients(self, sums: Any, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+        """Weights of the examples and their weighted gradients, some at a time."""
+
+    def close(self) -> None:
+        """End the threads."""
