@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,18 +18,27 @@ from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.quadratic import descend_dense
+from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
-from vcrf.solvers import newton, newton_phase, working_set
+from vcrf.solvers import newton, newton_phase, policy, working_set
 from vcrf.solvers import quadratic as quadratic_module
-from vcrf.solvers.newton import build_model, can_model, newton_direction, spread
+from vcrf.solvers.newton import build_model, newton_direction, spread
+from vcrf.solvers.policy import POLICY
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.result import Status
 from vcrf.structures import plan as plans
+from vcrf.surrogates.choice import crf
 
 many = settings(max_examples=60)
 
 
 @st.composite
+def set_policy(monkeypatch, **changes):
+    """Other thresholds of the decisions, on both lattices."""
+    for name in ("POLICY", "CHEAP_POLICY"):
+        monkeypatch.setattr(newton_phase, name, replace(getattr(policy, name), **changes))
+
+
 def quadratics(draw, singular=None):
     """A positive semidefinite matrix of 1 to 8 rows, g, w and c >= 0 for which the model is bounded below."""
     n = draw(st.integers(1, 8))
@@ -202,14 +213,25 @@ def test_model_is_the_covariance_of_the_chosen_features(data):
     np.testing.assert_array_equal(model.features, numbers[chosen])
 
 
+@pytest.mark.parametrize("tags", [1, 2, 3])
+def test_the_order_limits_hessians(tags):
+    """On the dense lattice there are none of longer patterns than 2, on the automaton of any."""
+    problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
+    dense = objective("crf", problem, np.zeros(1))
+    assert dense.has_hessian == (tags <= 2)
+    assert (dense.hessian(dense.compile(np.arange(2)), np.zeros(2), np.arange(2)) is None) == (tags > 2)
+    assert objective("crf", problem, np.zeros(1), "patterns").has_hessian
+
+
 @pytest.mark.parametrize(("n", "expected"), [(0, False), (1, True), (4_000, True), (4_001, False)])
-def test_can_model_limits_the_size_and_the_order(n, expected):
-    """No weights or too many have no Hessian; on the dense lattice no longer patterns than 2, on the automaton any."""
-    for tags in (1, 2, 3):
-        problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, tags, 0))
-        surrogate = objective("crf", problem, np.zeros(1))
-        assert can_model(surrogate, n) == (expected and tags <= 2)
-        assert can_model(objective("crf", problem, np.zeros(1), "patterns" if tags > 2 else "auto"), n) == expected
+def test_the_policy_limits_the_size_of_models(n, expected):
+    """No weights or too many have no Hessian where the run has to settle."""
+    problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, 2, 0))
+    penalty = FamilyPenalty(np.full(len(problem.families), 0.1), np.zeros(len(problem.families)))
+    run = working_set._Run(
+        problem, penalty.bind(problem), crf(problem), 1e-6, None, 1, None, None, True, 1e-3, 0.0, True, "auto"
+    )
+    assert run.newton.may_model(n) == expected
 
 
 def test_one_of_several_sentences_stands_for_all():
@@ -234,11 +256,9 @@ def test_newton_steps_on_the_most_curved_weights(monkeypatch):
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
     data, options = (corpus.tokens, corpus.labels), {"base_strength": 0.3 / 200, "tol": 1e-6}
     best = VCRF(base_strength=0.3 / 200, tol=1e-8).fit(*data)
-    monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
-    monkeypatch.setattr(newton, "MAX_LARGE_WEIGHTS", 50)
-    monkeypatch.setattr(newton, "BLOCK", 60)
+    set_policy(monkeypatch, many=50, most=50, block=60)
     found = VCRF(**options).fit(*data)
-    monkeypatch.setattr(newton_phase, "_POLISH_BELOW", 0.0)
+    set_policy(monkeypatch, many=50, most=50, block=60, block_below=0.0)
     with pytest.warns(ConvergenceWarning, match="hardly moves"):
         without = VCRF(**options).fit(*data)
     assert not any(record.phase == "newton" for record in without.history_)
@@ -251,8 +271,7 @@ def test_newton_steps_on_the_most_curved_weights(monkeypatch):
 def test_all_weights_or_the_most_curved_first(monkeypatch, tol, few):
     """Many weights and a moderate gap: Newton steps on the most curved only; a small gap, or few weights: on all."""
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=3).sample(200, seed=4)
-    monkeypatch.setattr(newton, "FEW_WEIGHTS", few)
-    monkeypatch.setattr(newton, "BLOCK", 60)
+    set_policy(monkeypatch, few=few, block=60)
     sizes = []
 
     def spy(objective, plan, w, chosen, stride=1, scale=np.inf):
@@ -301,10 +320,8 @@ def test_many_weights_are_certified_with_large_models(monkeypatch, tags):
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
     data, options = (corpus.tokens, corpus.labels), {"base_strength": 0.3 / 200, "tags": tags}
     best = VCRF(**options, tol=1e-7).fit(*data)
-    monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
-    monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
+    set_policy(monkeypatch, many=50, few=50, block_below=0.0)
     monkeypatch.setattr(plans, "_MAX_DOUBLE", 50)
-    monkeypatch.setattr(newton_phase, "_POLISH_BELOW", 0.0)
     large = []
 
     def spy(objective, plan, w, chosen, stride=1, scale=np.inf):
@@ -325,7 +342,7 @@ def test_weights_that_the_last_model_lacks(monkeypatch):
     corpus = SyntheticLanguage(n_labels=3, n_stems=60, seed=1).sample(20, seed=2)
     y = [["A" if i % 2 else "B" for i in range(len(x))] for x in corpus.tokens[:10]]
     y += [["C"] * len(x) for x in corpus.tokens[10:]]
-    monkeypatch.setattr(newton, "MAX_WEIGHTS", 20)
+    set_policy(monkeypatch, many=20)
     monkeypatch.setattr(plans, "_MAX_DOUBLE", 20)
     for strength in (0.1, 0.02, 0.005):
         tagger = VCRF(norm="l1", tags=2, base_strength=strength / 20, tol=1e-3, inference="dense").fit(corpus.tokens, y)
@@ -357,10 +374,8 @@ def test_weak_strengths_on_the_automaton(is_real):
 def test_large_models_that_do_not_help_end_the_run(monkeypatch):
     """Directions that lead nowhere: the run settles, with its gap, and does not go on until the limit on passes."""
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
-    monkeypatch.setattr(newton, "MAX_WEIGHTS", 50)
-    monkeypatch.setattr(newton, "FEW_WEIGHTS", 50)
+    set_policy(monkeypatch, many=50, few=50, most_vain=2)
     monkeypatch.setattr(newton_phase, "newton_direction", lambda *given, **_: 1e-12 * np.sign(given[2]))
-    monkeypatch.setattr(working_set, "_MOST_VAIN", 2)
     with pytest.warns(ConvergenceWarning, match="hardly moves"):
         found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
     assert found.status_ is Status.SETTLED
@@ -370,7 +385,7 @@ def test_large_models_that_do_not_help_end_the_run(monkeypatch):
 def test_many_weights_on_the_automaton(monkeypatch):
     """Scans next to large models bring in what is near its threshold, and certify."""
     corpus = SyntheticLanguage(n_labels=4, n_stems=100, seed=3).sample(60, seed=4)
-    monkeypatch.setattr(newton, "MAX_WEIGHTS", 20)
+    set_policy(monkeypatch, many=20)
     shares = []
 
     def spy(self, state):
@@ -382,4 +397,4 @@ def test_many_weights_on_the_automaton(monkeypatch):
     tagger = VCRF(tags=3, base_strength=0.3 / 60, inference="patterns").fit(corpus.tokens, corpus.labels)
     assert tagger.status_ is Status.CONVERGED
     assert shares[0] == 1.0
-    assert shares[-1] == newton_phase._WIDER
+    assert shares[-1] == POLICY.wider

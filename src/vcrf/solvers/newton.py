@@ -15,24 +15,10 @@ from vcrf.structures.structure import Plan
 from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats, Ints
 
-# The model takes 8 n^2 bytes, and its factor as much and n^3 / 3 multiplications: a second at this size.
-MAX_WEIGHTS = 4_000
-# Up to so many weights a Hessian is cheap enough to be taken even for a moderate gap.
-FEW_WEIGHTS = 2_500
-# Larger models are in single precision, 4 n^2 bytes: 2.3 GB at this size, and as much again for a factor.
-MAX_LARGE_WEIGHTS = 24_000
-# Of the largest problems the most curved weights are done, from a sample of about so many tokens.
-BLOCK = 600
-BLOCK_TOKENS = 8_000
 # Rounds of coordinate descent and direct solves, and solves of one round.
 _ROUNDS, _CROSSINGS = 25, 20
 # A coordinate that is not there: no finite gradient moves it from zero.
 _PINNED = 1e300
-
-
-def can_model(objective: SmoothObjective, n_weights: int, limit: int = MAX_WEIGHTS) -> bool:
-    """Whether there is a Hessian, and not of too many weights."""
-    return objective.has_hessian and 0 < n_weights <= limit
 
 
 def build_model(
@@ -44,7 +30,7 @@ def build_model(
     """
     hessian = objective.hessian(plan, w, chosen, stride, scale)
     if hessian is None:
-        raise TypeError("Newton steps need an objective with a Hessian: see `can_model`.")
+        raise TypeError("Newton steps need an objective with a Hessian: see `has_hessian`.")
     diagonal = np.diag_indices(len(chosen))
     hessian[diagonal] += 1e-12 + 1e-9 * hessian[diagonal]
     return QuadraticModel(plan.features[chosen], hessian)

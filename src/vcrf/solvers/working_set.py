@@ -17,10 +17,9 @@ import numpy as np
 from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Candidates, Problem
-from vcrf.solvers import newton
 from vcrf.solvers.certificate import certify
-from vcrf.solvers.newton import can_model
 from vcrf.solvers.newton_phase import NewtonPhase
+from vcrf.solvers.policy import Phase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
@@ -41,8 +40,6 @@ _ENTRIES_PER_INSTANCE = 4
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
-# Rounds with a large model that may leave the gap as it is.
-_MOST_VAIN = 8
 
 
 def solve(
@@ -90,10 +87,8 @@ def solve(
         choice = crf(problem, costs) if surrogate is None else surrogate
         run = _Run(
             problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
-            gap_moves, lattice,
+            gap_moves, has_to_settle, lattice,
         )  # fmt: skip
-        if not has_to_settle and not run.penalty.is_smooth_part:
-            run.newton.most_weights = newton.MAX_LARGE_WEIGHTS
         return run.run(start)
 
 
@@ -133,6 +128,7 @@ class _Run(Run):
         screen: bool,
         settle: float,
         gap_moves: float,
+        has_to_settle: bool,
         lattice: str,
     ) -> None:
         self.problem, self.penalty, self.settle, self.gap_moves = problem, penalty, settle, gap_moves
@@ -150,7 +146,7 @@ class _Run(Run):
         self.variances: Any = None
         self.quasi_newton = QuasiNewtonPhase(self)
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
-        self.newton = NewtonPhase(self)
+        self.newton = NewtonPhase(self, has_to_settle)
         self.excess = np.inf
         self.n_vain, self.least_gap = 0, np.inf
         self.refusal: BudgetError | None = None  # why the last trial could not be evaluated
@@ -196,10 +192,10 @@ class _Run(Run):
     def _minimise(self, state: State, n_steps: int) -> State:
         """Newton steps near the optimum; else quasi-Newton steps, and Newton's on the most curved weights."""
         self.newton.is_large_round = False
-        if self.newton.is_near(state):
-            return self.newton.minimise(state, 0.5 * self.tol)
+        if self.newton.decide(state) is Phase.NEWTON:
+            return self.newton.minimise(state)
         state = self.quasi_newton.minimise(state, self._target(state), n_steps)
-        return self.newton.polish(state)
+        return self.newton.polish(state) if self.newton.is_worth_polishing(state) else state
 
     def _salvage(self, status: Status) -> Status:
         self.n_short_scans = 0
@@ -223,16 +219,16 @@ class _Run(Run):
             # Their steps take seconds: what does not come closer with several of them will not.
             is_closer = now[2] < 0.9 * self.least_gap
             self.n_vain, self.least_gap = (0, now[2]) if is_closer else (self.n_vain + 1, self.least_gap)
-            if self.n_vain >= _MOST_VAIN:
+            if self.n_vain >= self.newton.policy.most_vain:
                 raise Interrupted(Status.SETTLED)
-        has_model = self.n_vain < _MOST_VAIN
+        has_model = self.n_vain < self.newton.policy.most_vain
         if (has_model and self.newton.can_model(n_free)) or not self.quasi_newton.on_face:
             self.mark = now
         elif now[0] >= self.mark[0] + 100:
             decrease = (self.mark[1] - now[1]) / max(now[1], 1e-300) * 100.0 / (now[0] - self.mark[0])
             # The objective is flat long before the gap, which feels every single violation.
             if decrease < (self.settle or 0.01 * self.tol) and not now[2] < self.gap_moves * self.mark[2]:
-                if has_model and can_model(self.objective, n_free, self.newton.most_weights):
+                if has_model and self.newton.may_model(n_free):
                     self.newton.is_block_enough = False
                 elif self.settle > 0.0:
                     raise Interrupted(Status.SETTLED)
