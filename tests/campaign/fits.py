@@ -207,7 +207,6 @@ def _fit(drawn: Drawn) -> Fitted:
 
 _REFUSALS = (
     "needs the label of every token",
-    "is not to be had",
     "candidates='all'",
 )
 

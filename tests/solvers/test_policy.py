@@ -63,13 +63,7 @@ def test_a_cheap_hessian_is_taken_sooner():
 )  # fmt: skip
 def test_the_most_curved_weights_where_all_are_too_many(changes, expected):
     """On the face of an L1 problem, close to it, with a Hessian; and not where all weights can have one."""
-    near = replace(
-        FAR,
-        excess=0.4,
-        on_face=True,
-        n_free=30_000,
-        **{k: v for k, v in changes.items() if k not in ("excess", "on_face")},
-    )
+    near = replace(FAR, excess=0.4, on_face=True, n_free=30_000)
     near = replace(near, **changes)
     assert POLICY.is_worth_polishing(near, can_model=False) == expected
     assert not POLICY.is_worth_polishing(near, can_model=True)

@@ -140,20 +140,24 @@ def test_refusals(case):
         solve_max(case.problem, zero, choose_max(case.problem, "m3n", HammingLoss()))
 
 
+@pytest.mark.parametrize("lattice", ["dense", "patterns"])
 @pytest.mark.parametrize("kind", ["crf", "structboost", "m3n", "structsvm"])
 @settings(max_examples=6)
 @given(st.data())
-def test_group_norm_reaches_its_certificate(kind, data):
-    """The optimum of F + sum_G c ||w_G||, found by a smooth norm from above, lies within the gap."""
-    case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
+def test_group_norm_reaches_its_certificate(kind, lattice, data):
+    """The optimum of F + sum_G c ||w_G||, found by a smooth norm from above, lies within the gap, on both lattices."""
+    tags = {"min_tags": 2, "max_tags": 3} if lattice == "patterns" else {"max_tags": 2}
+    case = data.draw(cases(max_labels=3, max_length=4, max_sentences=3, merge_twins=False, **tags))
     if case.weights is not None:
         case = case.rebuilt(weights=case.weights / case.weights.sum(), merge_twins=False)
     loss, c = data.draw(st.sampled_from(LOSSES)), 0.05
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), c), "group")
     if kind in ("m3n", "structsvm"):
-        result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, is_group=True)
+        result = solve_max(
+            case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, is_group=True, lattice=lattice
+        )
     else:
-        result = solve_group(case.problem, penalty, choose(case.problem, kind, loss), tol=1e-3)
+        result = solve_group(case.problem, penalty, choose(case.problem, kind, loss), tol=1e-3, lattice=lattice)
     assert result.status is Status.CONVERGED
     every = all_candidates(case.problem)
     truth = Losses(case.problem, every, loss)

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from vcrf.errors import InputError
 from vcrf.estimators.parameters import TrainingData
 from vcrf.estimators.vcrf import VCRF
 from vcrf.problem import Problem
@@ -77,11 +76,6 @@ class _MaxEstimator(VCRF):
 
         is_group = self._form()["norm"] == "group"
         check_lattice(self.inference)
-        if is_group and self.inference == "patterns":
-            raise InputError(
-                f"inference='patterns': expected 'auto' or 'dense'. For {self._kind} with norm='group' 'patterns' is "
-                "not to be had; use another norm."
-            )
         problem = data.problem
         return solve_max(
             problem, self._penalty(data), data.surrogate, start=start,

@@ -82,7 +82,7 @@ def solve_max(
 ) -> SolverResult:
     """Minimise a maximum surrogate to a certified relative gap; parameters as in `working_set.solve`.
 
-    With `is_group` the penalty is the group norm, `penalty.l1` its strengths, and the lattice is dense.
+    With `is_group` the penalty is the group norm, and `penalty.l1` its strengths.
     A pass finds the best label sequence of every sentence. The gap is that of the surrogate itself.
     """
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
@@ -90,7 +90,6 @@ def solve_max(
 
     is_simplex = penalty.is_l2_alone and problem.text.n_sentences <= _MOST_SIMPLICES
     kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
-    lattice = "dense" if is_group else lattice
     return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
 
 
@@ -269,7 +268,7 @@ class CuttingPlanes(Run):
         nothing = {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()}
         here, _ = smooth.scan(active, result.weights, nothing)
         mean = temperature * float(self.problem.weights @ here.sums.mean_losses())
-        found, _ = self._bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
+        found = self._smooth_bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
         smooth.close()
         if found.lower_bound > self.lower_bound:
             self.raise_bound(found.lower_bound, found.excess)
@@ -429,6 +428,10 @@ class CuttingPlanes(Run):
         self.raise_bound(found.lower_bound, found.excess)
         self.lost = self.value - found.lower_bound
         return self._next_working_set(scan)
+
+    def _smooth_bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> Certificate:
+        """Lower bound from the mean loss of a posterior."""
+        return self._bound(scan_all, value)[0]
 
     def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
         """Lower bound from a mixture's mean loss, and the candidates that exceed their threshold."""

@@ -32,7 +32,7 @@ class GroupCuttingPlanes(CuttingPlanes):
         problem = self.problem
         if any(problem.observed_for(k) for k in problem.kinds):
             raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
-        strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
+        self.strengths = strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
             raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
         self.limits = {k: limit / problem.space.size(k) ** 0.5 for k, limit in strengths.items()}
@@ -44,14 +44,21 @@ class GroupCuttingPlanes(CuttingPlanes):
     def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
         from vcrf.solvers.group import solve_group
 
-        return solve_group(self.problem, penalty, choice, **options)
+        return solve_group(self.problem, penalty, choice, lattice=self.lattice, **options)
+
+    def _smooth_bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> Certificate:
+        scan = scan_all(self.limits)
+        if scan.norms is None:
+            return self._bound(scan_all, value)[0]
+        # Under a posterior every pattern has a gradient: the bounds of a scan by length do for a start.
+        worst = max([1.0, *(float((norms / self.strengths[k]).max(initial=0.0)) for k, norms in scan.norms.items())])
+        return Certificate(max(value, 0.0) / worst if worst < np.inf else 0.0, worst - 1.0)
 
     def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
         near = scan_all(self.limits)
-        column, length, _ = self.problem.split_features(near.features)
         wanted = {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()}
         for k, limit in wanted.items():
-            limit[column[length == k]] = 0.0
+            limit[self._suspects(near, k)] = 0.0
         whole = scan_all(wanted)
         group, first = self.problem.space.groups(whole.features)
         norms = np.sqrt(np.bincount(group, whole.gradients**2, len(first) - 1))
@@ -59,6 +66,13 @@ class GroupCuttingPlanes(CuttingPlanes):
         worst = float(ratios.max(initial=1.0))
         beyond = (ratios > 1.0)[group]
         return Certificate(max(value, 0.0) / worst, worst - 1.0), Scan(whole.features[beyond], whole.gradients[beyond])
+
+    def _suspects(self, scan: Scan, kind: int) -> Ints:
+        """Columns whose group of a kind may exceed its strength: the scan has bounds of norms, or large entries."""
+        if scan.norms is not None:
+            return np.flatnonzero(scan.norms[kind] > self.strengths[kind])
+        column, kinds, _ = self.problem.split_features(scan.features)
+        return np.unique(column[kinds == kind]).astype(np.int64)
 
     def _penalty_of(self, features: Ints, w: Floats) -> float:
         group, first = self.problem.space.groups(features)
