@@ -65,11 +65,8 @@ class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
         self.workers.run(block, self._sentence_bounds)
         for i in np.flatnonzero(output.hard).tolist():
             lattice, automaton, final = self._hard_product(active, plan, i)
-            log_z, cond = _push(lattice, automaton, final)
-            marginals, mean = np.zeros((lattice.n_positions, plan.automaton.n_states, problem.n_labels)), 0.0
-            if log_z > -np.inf:
-                marginals, mean = _posteriors(lattice, automaton, final, cond)
-            means[i] = mean
+            log_z, marginals, mean = lattice.with_loss(automaton, final)
+            means[i] = mean if log_z > -np.inf else 0.0
             redo_hard_sentence(sentences, i, lattice, log_z, marginals, self._local, counts[-1], output)
         return self._found(output, counts)
 
@@ -98,7 +95,9 @@ class PatternProductSurrogate(PatternSurrogate, ProductSurrogate):
         lattice, automaton, final = self._hard_product(active, plan, i)
         ptr = automaton.state_ptr
         successor = automaton.next.reshape(-1).astype(np.uint32)
-        return _push(lattice, automaton, final)[1], Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+        return lattice.conditionals_with(automaton, final), Rows(
+            np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0)
+        )
 
     def hessian(self, active: ActiveSet, w: Floats, chosen: Ints, stride: int = 1) -> Floats:
         """Hessian of a similar surrogate, as in `ProductSurrogate`, on the automaton."""
@@ -127,21 +126,3 @@ class PatternStructBoost(StructBoostSurrogate, PatternProductSurrogate):
     """The structboost surrogate with any loss."""
 
     has_hessian = False
-
-
-def _push(lattice: PatternLattice, automaton: LossAutomaton, final: Floats) -> tuple[float, Floats]:
-    from vcrf.kernels import state_rows_log
-
-    return state_rows_log.push(
-        lattice.node, lattice.arcs, lattice.automaton.size, *lattice._moves, automaton.state_ptr, automaton.next,
-        automaton.cost, final, float(automaton.init),
-    )  # fmt: skip
-
-
-def _posteriors(lattice: PatternLattice, automaton: LossAutomaton, final: Floats, cond: Floats) -> tuple[Floats, float]:
-    from vcrf.kernels import state_rows_log
-
-    return state_rows_log.posteriors(
-        cond, lattice.n_labels, lattice.automaton.n_states, *lattice._moves, automaton.state_ptr, automaton.next,
-        automaton.cost, final, float(automaton.init),
-    )  # fmt: skip
