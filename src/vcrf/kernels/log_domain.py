@@ -55,6 +55,17 @@ def step(steps: Steps, t: int, p: int, b: int) -> tuple[float, int]:
 
 
 @kernel
+def leave(steps: Steps, t: int, p: int, scores: Floats, targets: Ints) -> None:
+    """`step` for all labels, (L,) each."""
+    if t == 0:
+        scores[:], targets[:] = steps.node[0], steps.first
+        return
+    for b in range(len(scores)):
+        arc = steps.table[p, b]
+        scores[b], targets[b] = steps.node[t, b] + steps.arcs[t, arc], steps.target[arc]
+
+
+@kernel
 def exists(steps: Steps, t: int, p: int) -> bool:
     """Whether context p can be there before position t."""
     return steps.size[p] <= t if t > 0 else p == 0
@@ -97,6 +108,7 @@ def push(steps: Steps, loss: SentenceLoss) -> tuple[float, Floats]:
     log_cond = np.full((ptr[n_positions] * n_contexts, n_labels), -np.inf)
     most = n_contexts * np.max(ptr[1:] - ptr[:-1])
     bwd, bwd_here = np.empty(most), np.empty(most)
+    scores, targets = np.empty(n_labels), np.empty(n_labels, np.int64)
     for p in range(n_contexts):
         bwd[p * len(loss.final) : (p + 1) * len(loss.final)] = loss.final
     log_z = loss.init
@@ -106,11 +118,11 @@ def push(steps: Steps, loss: SentenceLoss) -> tuple[float, Floats]:
         for p in range(n_contexts):
             if not exists(steps, t, p):
                 continue
+            leave(steps, t, p, scores, targets)
             for q in range(w):
-                row = log_cond[ptr[t] * n_contexts + p * w + q]
+                row, state = log_cond[ptr[t] * n_contexts + p * w + q], ptr[t] + q
                 for b in range(n_labels):
-                    score, to = step(steps, t, p, b)
-                    row[b] = score + loss.cost[ptr[t] + q, b] + bwd[to * w_next + loss.following[ptr[t] + q, b]]
+                    row[b] = scores[b] + loss.cost[state, b] + bwd[targets[b] * w_next + loss.following[state, b]]
                 bwd_here[p * w + q] = normalise(row)
         log_z += shift_to_zero(bwd_here[: n_contexts * w])
         if log_z == -np.inf:
@@ -130,20 +142,22 @@ def posteriors(steps: Steps, loss: SentenceLoss, log_cond: Floats) -> tuple[Floa
     n_contexts, ptr, n_final = len(steps.size), loss.ptr, len(loss.final)
     out = np.zeros((n_positions, n_contexts, n_labels))
     prob, mean = np.zeros(n_contexts), loss.init
+    scores, targets = np.empty(n_labels), np.empty(n_labels, np.int64)
     prob[0] = 1.0
     for t in range(n_positions):
         w, w_next = ptr[t + 1] - ptr[t], ptr[t + 2] - ptr[t + 1]
         prob_next = np.zeros(n_contexts * w_next)
         for p in range(n_contexts):
+            if not exists(steps, t, p):
+                continue
+            leave(steps, t, p, scores, targets)
             for q in range(w):
-                here = prob[p * w + q]
-                if here == 0.0:
-                    continue
-                for b in range(n_labels):
-                    mass = here * np.exp(log_cond[ptr[t] * n_contexts + p * w + q, b])
+                here, row, state = prob[p * w + q], log_cond[ptr[t] * n_contexts + p * w + q], ptr[t] + q
+                for b in range(n_labels if here > 0.0 else 0):
+                    mass = here * np.exp(row[b])
                     out[t, p, b] += mass
-                    mean += mass * loss.cost[ptr[t] + q, b]
-                    prob_next[step(steps, t, p, b)[1] * w_next + loss.following[ptr[t] + q, b]] += mass
+                    mean += mass * loss.cost[state, b]
+                    prob_next[targets[b] * w_next + loss.following[state, b]] += mass
         prob = prob_next
     for pair in range(n_contexts * n_final):
         mean += prob[pair] * loss.final[pair % n_final] if prob[pair] > 0.0 else 0.0
@@ -210,26 +224,25 @@ def path_contexts(steps: Steps, labels: Ints) -> Ints:
 
 
 @kernel
-def merge_kbest(steps: Steps, t: int, p: int, suffixes: Floats, scores: Floats, pointers: Ints) -> None:
+def merge_kbest(weights: Floats, targets: Ints, suffixes: Floats, rank: Ints, scores: Floats, pointers: Ints) -> None:
     """Merge the sorted suffix lists behind the arcs of one context into its own list, in place.
 
     Of equal scores the smaller label comes first, then the better rank: so the list stays in lexicographic order
     among equals. `suffixes` (n_contexts, k) are decreasing, filled with -inf; `pointers` are label * k + rank of the
-    suffix that continues each.
+    suffix that continues each; `rank` (L,) is scratch.
     """
-    n_labels, k = steps.node.shape[1], suffixes.shape[1]
-    rank = np.zeros(n_labels, dtype=np.int64)
+    k = suffixes.shape[1]
+    rank[:] = 0
     for j in range(k):
-        pick = -1
-        for b in range(n_labels):
+        top, pick = -np.inf, -1
+        for b in range(len(weights)):
             if rank[b] < k:
-                score, to = step(steps, t, p, b)
-                value = score + suffixes[to, rank[b]]
-                if value > scores[j]:
-                    scores[j], pick = value, b
+                value = weights[b] + suffixes[targets[b], rank[b]]
+                if value > top:
+                    top, pick = value, b
         if pick < 0:
             break
-        pointers[j] = pick * k + rank[pick]
+        scores[j], pointers[j] = top, pick * k + rank[pick]
         rank[pick] += 1
 
 
@@ -239,7 +252,9 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
 
     Fewer if fewer are allowed. Memory grows with n_positions * n_contexts * k.
     """
-    n_positions, n_contexts = len(steps.node), len(steps.size)
+    n_positions, n_labels = steps.node.shape
+    n_contexts = len(steps.size)
+    scores, targets, rank = np.empty(n_labels), np.empty(n_labels, np.int64), np.empty(n_labels, np.int64)
     pointers = np.zeros((n_positions, n_contexts, k), dtype=np.int64)
     suffixes = np.full((n_contexts, k), -np.inf)
     suffixes[:, 0] = 0.0
@@ -248,7 +263,8 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
         longer = np.full((n_contexts, k), -np.inf)
         for p in range(n_contexts):
             if exists(steps, t, p):
-                merge_kbest(steps, t, p, suffixes, longer[p], pointers[t, p])
+                leave(steps, t, p, scores, targets)
+                merge_kbest(scores, targets, suffixes, rank, longer[p], pointers[t, p])
         total_shift += shift_to_zero(longer)
         suffixes = longer
     n_found = (suffixes[0] > -np.inf).sum()
@@ -265,16 +281,18 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
 @kernel
 def extend(steps: Steps, loss: SentenceLoss, t: int, best: Floats, longer: Floats) -> None:
     """longer[p', q'] = largest best[p, q] + score + cost of the arcs that enter; layers t and t + 1."""
-    w, w_next = loss.ptr[t + 1] - loss.ptr[t], loss.ptr[t + 2] - loss.ptr[t + 1]
+    w, w_next, n_labels = loss.ptr[t + 1] - loss.ptr[t], loss.ptr[t + 2] - loss.ptr[t + 1], steps.node.shape[1]
+    scores, targets = np.empty(n_labels), np.empty(n_labels, np.int64)
     longer[:] = -np.inf
     for p in range(len(steps.size)):
+        if not exists(steps, t, p):
+            continue
+        leave(steps, t, p, scores, targets)
         for q in range(w):
-            if best[p * w + q] == -np.inf:
-                continue
-            for b in range(steps.node.shape[1]):
-                score, to = step(steps, t, p, b)
-                to = to * w_next + loss.following[loss.ptr[t] + q, b]
-                longer[to] = max(longer[to], best[p * w + q] + (score + loss.cost[loss.ptr[t] + q, b]))
+            here, state = best[p * w + q], loss.ptr[t] + q
+            for b in range(n_labels if here > -np.inf else 0):
+                to = targets[b] * w_next + loss.following[state, b]
+                longer[to] = max(longer[to], here + (scores[b] + loss.cost[state, b]))
 
 
 @kernel
