@@ -270,10 +270,10 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
     n_found = (suffixes[0] > -np.inf).sum()
     sequences = np.empty((n_found, n_positions), dtype=np.int64)
     for j in range(n_found):
-        p, rank = 0, j
+        p, place = 0, j
         for t in range(n_positions):
-            pointer = pointers[t, p, rank]
-            sequences[j, t], rank = pointer // k, pointer % k
+            pointer = pointers[t, p, place]
+            sequences[j, t], place = pointer // k, pointer % k
             p = step(steps, t, p, sequences[j, t])[1]
     return suffixes[0, :n_found] + total_shift, sequences
 

@@ -13,7 +13,7 @@ from vcrf.surrogates.workers import cut
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.hessian import Firing
+    from vcrf.kernels.hessian import PairFiring
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
@@ -208,14 +208,14 @@ def _compile_corrections(
     }
 
 
-def firing_of(active: ActiveSet, chosen: Ints) -> Firing:
+def firing_of(active: ActiveSet, chosen: Ints) -> PairFiring:
     """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
-    from vcrf.kernels.hessian import Firing
+    from vcrf.kernels.hessian import PairFiring
 
     position = np.full(len(active), -1, np.int64)
     position[chosen] = np.arange(len(chosen))
     in_table = np.flatnonzero(position[active.table_features] >= 0)
-    return Firing(
+    return PairFiring(
         active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values,
         active.cor_ptr, active.cor_code, active.cor_feature, active.cor_values,
         active.table_codes[in_table].astype(np.int64), position[active.table_features[in_table]], position,

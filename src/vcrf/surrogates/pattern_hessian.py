@@ -10,7 +10,7 @@ from vcrf.surrogates.active import ActiveSet, zero_hessian
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.pattern_hessian import Firing, Least
+    from vcrf.kernels.pattern_hessian import ArcFiring, Least
     from vcrf.surrogates.patterns import ArcPlan, PatternSurrogate
 
 # See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so, where gradients that
@@ -69,14 +69,14 @@ def _least(surrogate: PatternSurrogate, active: ActiveSet) -> Least:
     return Least(posterior, memory)
 
 
-def _firing(active: ActiveSet, plan: ArcPlan, chosen: Ints) -> Firing:
-    from vcrf.kernels.pattern_hessian import Firing
+def _firing(active: ActiveSet, plan: ArcPlan, chosen: Ints) -> ArcFiring:
+    from vcrf.kernels.pattern_hessian import ArcFiring
 
     row = np.full(len(active), -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     arc_row = np.full(plan.automaton.n_arcs, -1, np.int64)
     arc_row[plan.table_arcs] = row[active.table_features]
-    return Firing(
+    return ArcFiring(
         active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, active.cor_ptr,
         active.cor_feature, active.cor_values, plan.cor_arcs[active.cor_slot], arc_row, plan.automaton.up, row,
     )  # fmt: skip

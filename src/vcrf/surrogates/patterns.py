@@ -13,7 +13,7 @@ import numpy as np
 
 from vcrf.errors import BudgetError, InputError
 from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
-from vcrf.lattice.automaton import find_arcs, make_graph
+from vcrf.lattice.automaton import PASS_PRICES, find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.surrogates.active import ActiveSet
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from vcrf.kernels.product import LossArrays
 
 LATTICES = ("auto", "dense", "patterns")
-# What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
-_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 2.5, 1.5
 
 
 def make_surrogate(
@@ -128,7 +126,7 @@ class PatternSurrogate(CrfSurrogate):
         automaton = build_automaton(n_labels, sizes, codes)
         arcs = find_arcs(automaton, sizes, codes)
         n_table = len(active.table_sizes)
-        is_cheap = self.is_forced or (active.order > 2 and pass_cost(automaton) < _DENSE_ARC * n_labels**active.order)
+        is_cheap = self.is_forced or (active.order > 2 and automaton.is_cheaper(PASS_PRICES, active.order))
         return ArcPlan(automaton, make_graph(automaton), arcs[:n_table], arcs[n_table:].astype(np.uint32), is_cheap)
 
     # ----- passes
@@ -288,13 +286,6 @@ def _plan_of(active: ActiveSet) -> ArcPlan:
     if not isinstance(active, PatternActiveSet) or active.plan is None:
         raise TypeError("PatternSurrogate evaluates what its own `compile` gives.")
     return active.plan
-
-
-def pass_cost(automaton: PatternAutomaton) -> float:
-    """Predicted nanoseconds a token."""
-    n_long, n_labels = automaton.n_states - automaton.n_labels, automaton.n_labels
-    n_own = automaton.n_arcs - n_labels**2
-    return _DENSE_ARC * n_labels**2 + _OWN_ARC * n_own + _CONTEXT * n_long
 
 
 def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
