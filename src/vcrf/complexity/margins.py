@@ -170,7 +170,7 @@ def _labels(scores: Potentials, y: UInts32 | Ints, i: int) -> Ints:
 
 
 def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Floats, Floats]:
-    from vcrf.kernels import margins
+    from vcrf.kernels import frontier
 
     if not len(labels):
         return np.zeros(0), np.zeros(0)
@@ -179,7 +179,7 @@ def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Flo
     room = len(labels) + 2
     while n_states * room <= _MAX_TABLE:
         losses, leads = np.empty(room), np.empty(room)
-        n = margins.frontier(lattice.steps, rivals, losses, leads)
+        n = frontier.frontier(lattice.steps, rivals, losses, leads)
         if n >= 0:
             return losses[:n].copy(), leads[:n] - lattice.score(labels)
         room *= 2

@@ -25,8 +25,7 @@ from vcrf.surrogates.tables import build_tables, slot_corrections
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product_max import Best, Ends
-    from vcrf.kernels.slack import Additive
+    from vcrf.kernels.margin import Additive, Best, Ends
 
 KINDS = ("m3n", "structsvm")
 
@@ -77,7 +76,7 @@ class MaxSurrogate(CrfSurrogate):
         self.choice = choice
         self.column_mass = self.mass(problem, choice)
         self._ends = _ends(choice.loss)
-        # For slack rescaling: a guess for each sentence, see `kernels.slack`; at w = 0 it is right.
+        # For slack rescaling: a guess for each sentence, see `kernels.margin`; at w = 0 it is right.
         self._kappas = 1.0 / np.maximum(choice.loss.largest, 1e-300)
         self._valued = None
         if choice.valued is not None:
@@ -91,7 +90,7 @@ class MaxSurrogate(CrfSurrogate):
 
     def find_best(self, active: ActiveSet, w: Floats) -> Best:
         """The sequences worth the most at w; their values are f_i."""
-        from vcrf.kernels import potentials, product_max, slack
+        from vcrf.kernels import margin, potentials, product_max
 
         self.n_passes += 1
         problem, n_labels = self.problem, self.problem.n_labels
@@ -102,7 +101,7 @@ class MaxSurrogate(CrfSurrogate):
         tables = build_tables(active, w, n_labels, max(active.order, 2))
         corrections = slot_corrections(active, w, self.workers)
         n = problem.text.n_sentences
-        best = product_max.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
+        best = margin.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
         parts = active.rows, scores, tables, corrections
 
         def block(first: int, last: int) -> None:
@@ -110,7 +109,7 @@ class MaxSurrogate(CrfSurrogate):
                 product_max.max_pass(problem.sent_ptr, problem.y, first, last, n_labels, self._ends, *parts, best)
                 return
             valued, additive = self._valued
-            slack.slack_pass(
+            product_max.slack_pass(
                 problem.sent_ptr, problem.y, first, last, n_labels, valued, additive, *parts, self._kappas, best
             )
 
@@ -161,7 +160,7 @@ class MaxSurrogate(CrfSurrogate):
 
 
 def _ends(loss: CompiledLoss) -> Ends:
-    from vcrf.kernels.product_max import Ends
+    from vcrf.kernels.margin import Ends
 
     return Ends(
         loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
@@ -170,7 +169,7 @@ def _ends(loss: CompiledLoss) -> Ends:
 
 def _additive(problem: Problem, choice: MaxChoice, valued: CompiledLoss) -> Additive:
     """The automata that add up the loss, and where the rows of those that tell it lie in them."""
-    from vcrf.kernels.slack import Additive, find_origins
+    from vcrf.kernels.margin import Additive, find_origins
 
     loss, ends = choice.loss, _ends(choice.loss)
     origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))

@@ -17,7 +17,7 @@ from vcrf.surrogates.tables import slot_corrections
 from vcrf.types import Bools, Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product_max import Best
+    from vcrf.kernels.margin import Best
 
 
 def make_max_surrogate(
@@ -42,7 +42,7 @@ class PatternMaxSurrogate(PatternSurrogate, MaxSurrogate):
     def find_best(self, active: ActiveSet, w: Floats) -> Best:
         """The sequences worth the most at w; their values are f_i."""
         from vcrf.kernels import pattern_max
-        from vcrf.kernels.product_max import Best
+        from vcrf.kernels.margin import Best
 
         plan = _plan_of(active)
         if not plan.is_cheap:
