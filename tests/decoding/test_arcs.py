@@ -14,6 +14,7 @@ from vcrf.decoding import arcs
 from vcrf.decoding.arcs import PatternPotentials, tag_patterns
 from vcrf.decoding.restrict import forbid
 from vcrf.errors import BudgetError
+from vcrf.lattice.automaton import Prices
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -64,7 +65,7 @@ def test_a_model_tags_alike_on_both(monkeypatch):
     assert tagger.model_.order > 2
     found = []
     for cost in (1e9, 0.0):
-        monkeypatch.setattr(arcs, "_OWN_ARC", cost)
+        monkeypatch.setattr(arcs, "DECODING_PRICES", Prices(cost, 0.0))
         tagger.model_ = type(tagger.model_)(**tagger.model_.__getstate__())
         kind = type(next(iter(tagger._potentials(X[:5]))))
         best = tagger.predict_kbest(X[:5], 3, constraints=[("A", "B")])

@@ -16,12 +16,12 @@ import numpy as np
 
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError, InputError
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice.lattice import sentence_loss
 from vcrf.losses import Loss
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.margins import Steps
+    from vcrf.kernels.log_domain import SentenceLoss
 
 # Numbers in the tables of one sentence: half a gigabyte.
 _MAX_TABLE = 1 << 25
@@ -115,7 +115,7 @@ def margin_frontier(scores: Potentials, y: UInts32 | Ints, loss: Loss) -> Margin
 
 def additive_losses(scores: Potentials, y: UInts32 | Ints, loss: Loss, rho: float, tau: float = 0.0) -> Floats:
     """Additive margin loss of each sentence by loss-augmented decoding that leaves the true labels out."""
-    from vcrf.kernels import margins
+    from vcrf.kernels import log_domain
 
     check_rho(rho)
     check_tau(tau)
@@ -123,12 +123,9 @@ def additive_losses(scores: Potentials, y: UInts32 | Ints, loss: Loss, rho: floa
     for i in range(len(scores)):
         labels = _labels(scores, y, i)
         if len(labels):
-            automaton = loss.automaton(labels, scores.n_labels)
-            best, true = margins.best_rival(
-                _steps(scores.lattice(i)), labels, 1.0 / rho, automaton.state_ptr, automaton.next, automaton.cost,
-                automaton.final, float(automaton.init),
-            )  # fmt: skip
-            found[i] = best - true + tau
+            rivals, lattice = _rivals(loss, labels, scores.n_labels), scores.lattice(i)
+            steps = lattice.steps._replace(node=lattice.steps.node / rho, arcs=lattice.steps.arcs / rho)
+            found[i] = log_domain.best_score(steps, rivals) - lattice.score(labels) / rho + tau
     return np.clip(found, 0.0, sample_loss_bound(scores, loss))
 
 
@@ -173,22 +170,18 @@ def _labels(scores: Potentials, y: UInts32 | Ints, i: int) -> Ints:
 
 
 def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Floats, Floats]:
-    from vcrf.kernels import margins
+    from vcrf.kernels import frontier
 
     if not len(labels):
         return np.zeros(0), np.zeros(0)
-    automaton = loss.automaton(labels, scores.n_labels)
-    steps = _steps(scores.lattice(i))
-    n_states = len(steps.table) * automaton.max_width
+    rivals, lattice = _rivals(loss, labels, scores.n_labels), scores.lattice(i)
+    n_states = len(lattice.steps.table) * int(np.diff(rivals.ptr).max())
     room = len(labels) + 2
     while n_states * room <= _MAX_TABLE:
         losses, leads = np.empty(room), np.empty(room)
-        n = margins.rival_frontier(
-            steps, labels, automaton.state_ptr, automaton.next, automaton.cost, automaton.final,
-            float(automaton.init), losses, leads,
-        )  # fmt: skip
+        n = frontier.frontier(lattice.steps, rivals, losses, leads)
         if n >= 0:
-            return losses[:n].copy(), leads[:n].copy()
+            return losses[:n].copy(), leads[:n] - lattice.score(labels)
         room *= 2
     raise BudgetError(
         f"Sentence {i} ({len(labels)} tokens, {scores.n_labels} labels, order {scores.order}) has more than "
@@ -197,22 +190,9 @@ def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Flo
     )
 
 
-def _steps(lattice: DenseLattice | PatternLattice) -> Steps:
-    """The lattice as the kernels read it: contexts of the automaton, or all runs of order - 1 labels."""
-    from vcrf.kernels.margins import Steps
-
-    labels = np.arange(lattice.n_labels)
-    if isinstance(lattice, PatternLattice):
-        automaton = lattice.automaton
-        return Steps(lattice.node, lattice.arcs, automaton.table, automaton.arc_state, labels)
-    n_positions, n_contexts, n_labels = lattice.arcs.shape
-    arcs = np.arange(n_contexts * n_labels)
-    node = np.zeros((n_positions, n_labels))
-    node[0] = lattice.arcs[0, 0]
-    return Steps(
-        node, lattice.arcs.reshape(n_positions, -1), arcs.reshape(n_contexts, n_labels).astype(np.uint32),
-        arcs % n_contexts, labels % n_contexts,
-    )  # fmt: skip
+def _rivals(loss: Loss, labels: Ints, n_labels: int) -> SentenceLoss:
+    """The loss of all label sequences but the true one."""
+    return sentence_loss(loss.automaton(labels, n_labels).without(labels))
 
 
 def _risks(scores: Potentials, y: UInts32 | Ints, loss: Loss) -> Floats:

@@ -11,18 +11,13 @@ import numpy as np
 from vcrf.decoding.potentials import MAX_LATTICE, Potentials, take_tokens
 from vcrf.errors import BudgetError
 from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
-from vcrf.lattice.automaton import find_arcs, make_graph
+from vcrf.lattice.automaton import DECODING_PRICES, find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.problem import MAX_ARCS
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.patterns import Graph, LocalArcs
-
-# What an arc costs the dense lattice and the automaton, relative to each other: measured on decoding.
-_DENSE_ARC, _OWN_ARC = 1.0, 8.0
-# Scaled messages hold so many nats: see kernels.potentials.
-_MAX_RANGE = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +38,8 @@ def choose_patterns(
         return None
     long = sizes > 1
     patterns = tag_patterns(n_labels, sizes[long], codes[long], weights[long], is_plain[long])
-    n_own = patterns.automaton.n_arcs - n_labels**2
-    cost = _DENSE_ARC * n_labels**2 + _OWN_ARC * n_own
-    return patterns if n_labels**order > MAX_ARCS or cost < _DENSE_ARC * n_labels**order else None
+    is_cheaper = patterns.automaton.is_cheaper(DECODING_PRICES, order)
+    return patterns if n_labels**order > MAX_ARCS or is_cheaper else None
 
 
 def tag_patterns(n_labels: int, sizes: UInts32, codes: UInts32, weights: Floats, is_plain: Bools) -> TagPatterns:
@@ -112,12 +106,14 @@ class PatternPotentials(Potentials):
 
     def _hard_sentences(self) -> Bools:
         """Sentences that need the log domain: something is forbidden, or scores span too much."""
+        from vcrf.kernels.potentials import MAX_RANGE
+
         local = np.concatenate([np.zeros(1), np.cumsum(np.abs(self.local.score))])
         with np.errstate(invalid="ignore"):  # -inf less -inf: not a number, and so not below the limit
             span = self._arc_scores.max() - self._arc_scores.min()
             nodes = self.node.max(axis=1, initial=-np.inf) - self.node.min(axis=1, initial=np.inf)
             nodes += local[self.local.ptr[1:]] - local[self.local.ptr[:-1]]
-            is_wide = ~((nodes + span) * max(self.order - 1, 1) < _MAX_RANGE)
+            is_wide = ~((nodes + span) * max(self.order - 1, 1) < MAX_RANGE)
         total = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_wide)])
         return np.asarray(total[self.sent_ptr[1:]] > total[self.sent_ptr[:-1]])
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcrf.errors import BudgetError
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice import DenseLattice, Lattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Potentials:
             decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
         return flat
 
-    def lattice(self, i: int) -> DenseLattice | PatternLattice:
+    def lattice(self, i: int) -> Lattice:
         """All label sequences of sentence i.
 
         Raises

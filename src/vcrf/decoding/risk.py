@@ -6,7 +6,7 @@ import numpy as np
 
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice import Lattice
 from vcrf.losses import Loss
 from vcrf.types import Floats, Ints
 
@@ -38,9 +38,7 @@ def _token_risks(scores: Potentials, costs: Floats) -> Potentials:
     return Potentials(scores.sent_ptr, node, tables, local, order=2 if is_bound else 1)
 
 
-def _best_candidate(
-    lattice: DenseLattice | PatternLattice, loss: Loss, k: int, n_samples: int, rng: np.random.Generator
-) -> list[int]:
+def _best_candidate(lattice: Lattice, loss: Loss, k: int, n_samples: int, rng: np.random.Generator) -> list[int]:
     if lattice.n_positions == 0:
         return []
     if n_samples:

@@ -19,7 +19,7 @@ from vcrf.kernels.corrections import pattern_code
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
-class Firing(NamedTuple):
+class PathFiring(NamedTuple):
     """Where the features of a working set fire: fields of `ActiveSet`, and the plain patterns as a map.
 
     The pattern of length k and code c has the number table_offsets[k] + c; `table_numbers` are sorted.
@@ -53,7 +53,9 @@ def _add(acc: Floats, mark: Ints, touched: Ints, n: int, feature: int, value: fl
 
 
 @kernel
-def _add_labels(firing: Firing, t: int, plus: int, minus: int, acc: Floats, mark: Ints, touched: Ints, n: int) -> int:
+def _add_labels(
+    firing: PathFiring, t: int, plus: int, minus: int, acc: Floats, mark: Ints, touched: Ints, n: int
+) -> int:
     """Single-label features of token t: those of `plus` less those of `minus`."""
     for group in range(firing.rows.shape[1]):
         row = firing.rows[t, group]
@@ -69,8 +71,8 @@ def _add_labels(firing: Firing, t: int, plus: int, minus: int, acc: Floats, mark
 
 @kernel
 def _add_patterns(
-    firing: Firing, start: int, t: int, labels: UInts32, at: int, y: UInts32, n_labels: int, acc: Floats, mark: Ints,
-    touched: Ints, n: int,
+    firing: PathFiring, start: int, t: int, labels: UInts32, at: int, y: UInts32, n_labels: int, acc: Floats,
+    mark: Ints, touched: Ints, n: int,
 ) -> int:  # fmt: skip
     """Features of longer patterns that end at token t; labels[at] is the cut's label at token t."""
     for k in range(2, min(t - start + 1, firing.order) + 1):
@@ -92,7 +94,7 @@ def _add_patterns(
 
 @kernel
 def cut_rows(
-    firing: Firing, n_features: int, sent_ptr: Ints, y: UInts32, n_labels: int, sentence: Ints, label_ptr: Ints,
+    firing: PathFiring, n_features: int, sent_ptr: Ints, y: UInts32, n_labels: int, sentence: Ints, label_ptr: Ints,
     labels: UInts32, slope: Floats, row_ptr: Ints, index: Ints, value: Floats,
 ) -> int:  # fmt: skip
     """Rows d_k = slope_k * (Psi(y_k) - Psi(y_i)) of the cuts on the working set, as CSR; returns the number of entries.

@@ -19,7 +19,7 @@ from vcrf.types import Floats, Ints, UInts32
 _FORGOTTEN = 1e-3
 
 
-class Firing(NamedTuple):
+class PairFiring(NamedTuple):
     """Which chosen features fire where.
 
     rows (n_tokens, n_groups), row_ptr, row_labels, row_features, row_values: single-label features by key;
@@ -42,7 +42,7 @@ class Firing(NamedTuple):
 
 
 @kernel
-def _current(firing: Firing, t: int, is_first: bool, index: Ints, code: Ints, value: Floats) -> int:
+def _current(firing: PairFiring, t: int, is_first: bool, index: Ints, code: Ints, value: Floats) -> int:
     """Chosen features that fire at token t; code = -1 - label for single labels, else the pair's code."""
     n = 0
     for group in range(firing.rows.shape[1]):
@@ -158,7 +158,7 @@ def _same_token(
 @kernel
 def covariance_half(
     sent_ptr: Ints, weights: Floats, prob: Floats, alpha: Floats, back: Floats, table: Floats,
-    cor: Corrections, firing: Firing, max_current: int, max_slots: int, part: int, n_parts: int, stride: int,
+    cor: Corrections, firing: PairFiring, max_current: int, max_slots: int, part: int, n_parts: int, stride: int,
     out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.
@@ -236,7 +236,7 @@ def _past_with_labels(
 
 @kernel
 def _past_with_pairs(
-    firing: Firing,
+    firing: PairFiring,
     index: Ints,
     code: Ints,
     value: Floats,

@@ -30,7 +30,7 @@ from vcrf.types import Floats, Ints, UInts32
 _MAX_LIVE = 256
 
 
-class Firing(NamedTuple):
+class ArcFiring(NamedTuple):
     """Which chosen features fire where; they are given by their row of the Hessian, -1 = not chosen.
 
     rows, row_ptr, row_labels, row_features, row_values : single-label features by key, as in the active set;
@@ -106,7 +106,7 @@ class Current(NamedTuple):
 
 
 @kernel
-def _label_features(firing: Firing, t: int, current: Current) -> None:
+def _label_features(firing: ArcFiring, t: int, current: Current) -> None:
     """List the chosen single-label features of token t by their labels."""
     current.head[:] = -1
     n = 0
@@ -234,7 +234,7 @@ def _enter(moves: Moves, n: int, place: Ints, live: Ints, prob: Floats) -> int:
 
 
 @kernel
-def _patterns_of_moves(firing: Firing, t: int, rank: Ints, rank_end: Ints, n: int, moves: Moves) -> None:
+def _patterns_of_moves(firing: ArcFiring, t: int, rank: Ints, rank_end: Ints, n: int, moves: Moves) -> None:
     """List the chosen patterns that fire with each move: plain ones by their arcs, those with words by token."""
     at = 0
     for m in range(n):
@@ -424,7 +424,7 @@ def scratch(
 @kernel
 def sentence_covariances(
     start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
-    back: Floats, given: Floats, weight: float, firing: Firing, least: Least,
+    back: Floats, given: Floats, weight: float, firing: ArcFiring, least: Least,
     work: tuple[Moves, Past, Current, Ints, Ints, Floats], part: int, n_parts: int, out: Floats,
 ) -> None:  # fmt: skip
     """Add one sentence: out + out.T is the Hessian. `back` or `given` as in `pattern_scan.level_sentence`."""
@@ -467,7 +467,7 @@ def sentence_covariances(
 @kernel
 def covariance_half(
     sentences: Sentences, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arc_scores: ArcScores,
-    cor: Corrections, local: LocalArcs, firing: Firing, max_current: int, max_fired: int, part: int, n_parts: int,
+    cor: Corrections, local: LocalArcs, firing: ArcFiring, max_current: int, max_fired: int, part: int, n_parts: int,
     stride: int, least: Least, result: PassOutput, out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian, but for hard sentences, which are flagged in `result`.

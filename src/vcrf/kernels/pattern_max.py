@@ -1,9 +1,7 @@
 """Loss-augmented decoding on a pattern automaton: margin and slack rescaling of many sentences.
 
-States are pairs of a context and a row, as in `kernels.pattern_rows`. A backward sweep finds for each the most that
-kappa * loss + score can gain from the tokens to come, row by row with `pattern_decode.best_before`; the labels are then
-read from left to right. With kappa = 1 that is margin rescaling. For slack rescaling see `kernels.slack`: sequences
-are built forward on the automaton that tells the loss, those alone whose bound exceeds the best product found.
+See `kernels.margin`. States are pairs of a context and a row, as in `kernels.pattern_rows`. The backward sweep goes row
+by row with `pattern_decode.best_before`.
 """
 
 from __future__ import annotations
@@ -13,11 +11,21 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import kernel
+from vcrf.kernels.margin import (
+    Additive,
+    Best,
+    Ends,
+    bound,
+    number_rows,
+    path_loss,
+    take_guess,
+    take_margin,
+    take_product,
+    take_truth,
+)
 from vcrf.kernels.pattern_decode import add_local, best_before, drop_local
 from vcrf.kernels.patterns import Graph, LocalArcs
 from vcrf.kernels.potentials import node_scores
-from vcrf.kernels.product_max import Best, Ends, _path_loss, number_rows
-from vcrf.kernels.slack import Additive, _bound
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -64,70 +72,63 @@ def sweep_back(
     kappa: float, rest: Floats,
 ) -> None:  # fmt: skip
     """rest[(row, p)] = the most that kappa * loss + score can gain from the tokens to come, after the first token."""
-    n_states = len(graph.size)
+    n_states, last, after, node = len(graph.size), graph.last, scores.after, scores.node
+    successor, cost, local_ptr = ends.successor, ends.cost, scores.local.ptr
     for q in range(ends.final_ptr[i + 1] - ends.final_ptr[i]):
         at = (numbers[stop - start] + q) * n_states
         rest[at : at + n_states] = kappa * ends.final[ends.final_ptr[i] + q]
     for t in range(stop - 1, start, -1):
-        u, node = t - start, (t - scores.t0) * n_labels
-        _correct(scores, graph, t, False)
+        u, at = t - start, (t - scores.t0) * n_labels
+        is_corrected = local_ptr[t + 1] > local_ptr[t]
+        if is_corrected:
+            _correct(scores, graph, t, False)
         for row in range(ends.width[t]):
             arcs = (ends.first[t] + row) * n_labels
             for p in range(n_states):
-                b = graph.last[p]
-                to = (numbers[u + 1] + np.int64(ends.successor[arcs + b])) * n_states
-                scores.after[p] = scores.node[node + b] + kappa * ends.cost[arcs + b] + rest[to + p]
+                b = last[p]
+                to = (numbers[u + 1] + np.int64(successor[arcs + b])) * n_states
+                after[p] = node[at + b] + kappa * cost[arcs + b] + rest[to + p]
             best_before(
                 n_labels, graph.fail, graph.arc_ptr, graph.arc_label, graph.arc_state, graph.table, scores.here,
-                scores.after, 0, scores.values, rest, (numbers[u] + row) * n_states, scores.choice,
+                after, 0, scores.values, rest, (numbers[u] + row) * n_states, scores.choice,
             )  # fmt: skip
-        _correct(scores, graph, t, True)
+        if is_corrected:
+            _correct(scores, graph, t, True)
 
 
 @kernel
 def follow(
     ends: Ends, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
-    rest: Floats, labels: UInts32,
-) -> float:  # fmt: skip
-    """The labels that attain the most; returns their score."""
-    n_states = len(graph.size)
-    q, state, score = 0, 0, 0.0
+    rest: Floats, y: UInts32, labels: UInts32,
+) -> tuple[float, float]:  # fmt: skip
+    """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
+    n_states, table, arc_state, node, here = len(graph.size), graph.table, graph.arc_state, scores.node, scores.here
+    successor, cost, local_ptr = ends.successor, ends.cost, scores.local.ptr
+    q, state, true_state, score, truth = 0, 0, 0, 0.0, 0.0
     for t in range(start, stop):
-        u, node = t - start, (t - scores.t0) * n_labels
-        if u > 0:
+        u, at = t - start, (t - scores.t0) * n_labels
+        is_corrected = u > 0 and local_ptr[t + 1] > local_ptr[t]
+        if is_corrected:
             _correct(scores, graph, t, False)
         top, label, gain, to = -np.inf, 0, 0.0, 0
         for b in range(n_labels):
             arc = (ends.first[t] + q) * n_labels + b
-            taken = graph.table[state, b]
-            enters = int(graph.arc_state[taken]) if u > 0 else b
-            x = scores.node[node + b] + (scores.here[taken] if u > 0 else 0.0)
-            z = x + kappa * ends.cost[arc] + rest[(numbers[u + 1] + np.int64(ends.successor[arc])) * n_states + enters]
+            taken = table[state, b]
+            enters = int(arc_state[taken]) if u > 0 else b
+            x = node[at + b] + (here[taken] if u > 0 else 0.0)
+            z = x + kappa * cost[arc] + rest[(numbers[u + 1] + np.int64(successor[arc])) * n_states + enters]
             if z > top:
                 top, label, gain, to = z, b, x, enters
-        if u > 0:
+        true_arc = table[true_state, y[t]]
+        truth += node[at + y[t]]
+        truth += here[true_arc] if u > 0 else 0.0
+        true_state = int(arc_state[true_arc]) if u > 0 else int(y[t])
+        if is_corrected:
             _correct(scores, graph, t, True)
         labels[t] = label
         score += gain
-        q, state = int(ends.successor[(ends.first[t] + q) * n_labels + label]), to
-    return score
-
-
-@kernel
-def true_score(start: int, stop: int, y: UInts32, n_labels: int, graph: Graph, scores: Scores) -> float:
-    """Score of the true labels."""
-    total, state = 0.0, 0
-    for t in range(start, stop):
-        total += scores.node[(t - scores.t0) * n_labels + y[t]]
-        if t > start:
-            _correct(scores, graph, t, False)
-            arc = graph.table[state, y[t]]
-            total += scores.here[arc]
-            _correct(scores, graph, t, True)
-            state = int(graph.arc_state[arc])
-        else:
-            state = int(y[t])
-    return total
+        q, state = int(successor[(ends.first[t] + q) * n_labels + label]), to
+    return score, truth
 
 
 @kernel
@@ -137,25 +138,20 @@ def max_pass(
 ) -> None:  # fmt: skip
     """What `product_max.max_pass` finds: label sequences of sentences first .. last-1 that are worth the most."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
-    n_states, rest = len(graph.size), np.empty(0)
+    n_states, rest, labels = len(graph.size), np.empty(0), np.empty(sent_ptr[last], np.uint32)
     for i in range(first, last):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
-        out.values[i] = out.losses[i] = out.slopes[i] = 0.0
+        take_truth(i, start, stop, y, out)
         if stop == start:
             continue
         numbers = np.empty(stop - start + 1, np.int64)
-        n_rows = number_rows(ends.width, start, stop, numbers) + ends.final_ptr[i + 1] - ends.final_ptr[i]
+        n_rows = number_rows(ends, i, start, stop, numbers)
         if len(rest) < n_rows * n_states:
             rest = np.empty(n_rows * n_states)
-        truth = true_score(start, stop, y, n_labels, graph, scores)
         sweep_back(ends, i, start, stop, n_labels, graph, scores, numbers, 1.0, rest)
-        score = follow(ends, start, stop, n_labels, graph, scores, numbers, 1.0, rest, out.labels)
-        loss = _path_loss(ends, i, start, stop, n_labels, out.labels)
-        # The truth is worth 0 but for rounding.
-        if loss + score - truth > 1e-12 * (1.0 + abs(truth)):
-            out.values[i], out.losses[i], out.slopes[i] = loss + score - truth, loss, 1.0
-        else:
-            out.labels[start:stop] = y[start:stop]
+        score, truth = follow(ends, start, stop, n_labels, graph, scores, numbers, 1.0, rest, y, labels)
+        loss = path_loss(ends, i, start, stop, n_labels, labels)
+        take_margin(i, start, stop, labels, loss, score, truth, out)
 
 
 class Built(NamedTuple):
@@ -182,7 +178,7 @@ def _enter(
         number = next_first + to_row
         total = z + shift + kappa * additive.spent[number]
         total += rest[(small[u + 1] + additive.origin[number]) * n_states + to_state]
-        is_better = total > 0.0 and _bound(total, kappa, additive.least[number], additive.largest[i]) > enough
+        is_better = total > 0.0 and bound(total, kappa, additive.least[number], additive.largest[i]) > enough
     if is_better:
         built.best[place], built.from_row[place], built.from_state[place] = z, row, state
 
@@ -240,47 +236,37 @@ def slack_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, additive: Additive, rows: UInts32,
     key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
 ) -> None:  # fmt: skip
-    """What `slack.slack_pass` finds, guesses included."""
+    """What `product_max.slack_pass` finds, guesses included."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
-    n_states, rest = len(graph.size), np.empty(0)
-    built = Built(np.empty(0), np.empty(0, np.uint32), np.empty(0, np.uint32))
+    n_states, few, rest = len(graph.size), additive.ends, np.empty(0)
+    built, labels = (
+        Built(np.empty(0), np.empty(0, np.uint32), np.empty(0, np.uint32)),
+        np.empty(sent_ptr[last], np.uint32),
+    )
     for i in range(first, last):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
-        out.values[i] = out.losses[i] = out.slopes[i] = 0.0
-        out.labels[start:stop] = y[start:stop]
+        take_truth(i, start, stop, y, out)
         if stop == start or additive.largest[i] <= 0.0:
             continue
-        truth = true_score(start, stop, y, n_labels, graph, scores)
         small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
-        few = additive.ends
-        n_small = number_rows(few.width, start, stop, small) + few.final_ptr[i + 1] - few.final_ptr[i]
-        n_large = number_rows(ends.width, start, stop, large) + ends.final_ptr[i + 1] - ends.final_ptr[i]
+        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(ends, i, start, stop, large)
         if len(rest) < n_small * n_states:
             rest = np.empty(n_small * n_states)
-        labels = np.empty(stop, np.uint32)
-        worth, tiny, kappa = 0.0, 1e-12 * (1.0 + abs(truth)), kappas[i]
+        kappa = kappas[i]
         sweep_back(few, i, start, stop, n_labels, graph, scores, small, kappa, rest)
-        s = 1.0 - truth + follow(few, start, stop, n_labels, graph, scores, small, kappa, rest, labels)
-        loss = _path_loss(few, i, start, stop, n_labels, labels)
-        if loss * s > tiny:
-            worth = loss * s
-            out.values[i], out.losses[i], out.slopes[i] = worth, loss, loss
-            out.labels[start:stop] = labels[start:stop]
-            kappas[i] = s / loss
-        else:
-            kappas[i] = min(max(kappas[i] * (2.0 if loss == 0.0 else 0.5), 1e-12), 1e12)
-        enough = worth * (1.0 + 1e-12) + tiny
-        if _bound(kappa * loss + s, kappa, 0.0, additive.largest[i]) <= enough:
+        score, truth = follow(few, start, stop, n_labels, graph, scores, small, kappa, rest, y, labels)
+        loss = path_loss(few, i, start, stop, n_labels, labels)
+        enough = take_guess(
+            i, start, stop, labels, loss, 1.0 - truth + score, truth, additive.largest[i], kappas, out
+        )  # fmt: skip
+        if enough < 0.0:
             continue
         if len(built.best) < n_large * n_states:
             n = n_large * n_states
             built = Built(np.empty(n), np.empty(n, np.uint32), np.empty(n, np.uint32))
         product, q = build(
             ends, additive, i, start, stop, n_labels, graph, scores, large, small, kappa, rest, 1.0 - truth, enough,
-            built, labels,
+            built, out.labels,
         )  # fmt: skip
         if q >= 0:
-            loss = ends.final[ends.final_ptr[i] + q]
-            out.values[i], out.losses[i], out.slopes[i] = product, loss, loss
-            out.labels[start:stop] = labels[start:stop]
-            kappas[i] = product / (loss * loss)
+            take_product(i, ends.final[ends.final_ptr[i] + q], product, kappas, out)

@@ -1,6 +1,6 @@
 """Posteriors of many sentences in one call: label marginals and partition functions, order 2 or more.
 
-Codes and tables are those of `kernels.decode`. Weights are pushed to the front as in `kernels.lattice_log.push`: from
+Codes and tables are those of `kernels.decode`. Weights are pushed to the front as in `kernels.log_domain.push`: from
 right to left each arc becomes the probability of its label given its history, from left to right these give the
 probability of every history. Messages stay in the log domain, so -inf (a forbidden label or pair) and scores of any
 size are exact; only what has a probability below 1e-304 becomes 0.

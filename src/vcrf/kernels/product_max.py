@@ -1,7 +1,12 @@
 """Best label sequences on the product of a chain and a loss automaton: loss-augmented decoding of many sentences.
 
-States are those of `kernels.product`, messages are best scores, the loss so far included. A sequence is worth its loss
-plus its score less that of the truth (margin rescaling); for slack rescaling see `kernels.slack`.
+See `kernels.margin`. States are pairs of a row of the automaton and a history, as in `kernels.product`. The backward
+sweep reads `turned`, the tables with the newest label first, so that its innermost loops are over histories: with
+s = (a, h), a the oldest label,
+
+    rest[a, h] = max_b v[b, h] + turned[b, a, h],    v[b, h] = node[b] + kappa cost[b] + rest of (h, b)
+
+The forward one, which builds, reads the tables as they are.
 """
 
 from __future__ import annotations
@@ -13,29 +18,50 @@ import numpy as np
 from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import pattern_code, power
+from vcrf.kernels.margin import (
+    Additive,
+    Best,
+    Ends,
+    bound,
+    number_rows,
+    path_loss,
+    take_guess,
+    take_margin,
+    take_product,
+    take_truth,
+)
 from vcrf.kernels.potentials import node_scores
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Ends(NamedTuple):
-    """The loss automata of all sentences, as in `kernels.product`."""
+class Scores(NamedTuple):
+    """Scores of a block of sentences: node, flat from token t0 on; tables, and what changes in them at single tokens.
 
-    first: Ints
-    width: Ints
-    successor: UInts32
-    cost: Floats
-    final_ptr: Ints
-    final: Floats
-    init: Floats
+    `table` and `turned` are scratch: the tables, to be corrected; `turned_log` are the turned ones as they were.
+    """
+
+    t0: int
+    node: Floats
+    tables: Tables
+    cor: Corrections
+    table: Floats
+    turned: Floats
+    turned_log: Floats
 
 
-class Best(NamedTuple):
-    """What is found: worth, loss, slope (sentences), and the labels (tokens); the truth and 0 if nothing is better."""
-
-    values: Floats
-    losses: Floats
-    slopes: Floats
-    labels: UInts32
+@kernel
+def _make_scores(
+    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables, cor: Corrections
+) -> Scores:
+    node = np.empty((t1 - t0) * n_labels)
+    node_scores(rows, scores, t0, t1, node)
+    turned = tables.log.copy()
+    for depth in range(1, tables.order + 1):
+        base, n_hist = tables.offsets[depth], power(n_labels, depth - 1)
+        for s in range(n_hist):
+            for b in range(n_labels):
+                turned[base + b * n_hist + s] = tables.log[base + s * n_labels + b]
+    return Scores(t0, node, tables, cor, tables.log.copy(), turned, turned.copy())
 
 
 @kernel
@@ -47,6 +73,107 @@ def _correct(cor: Corrections, t: int, n_labels: int, depth: int, base: int, tab
             step = power(n_labels, int(cor.size[j]))
             for arc in range(int(cor.code[j]), power(n_labels, depth), step):
                 table[base + arc] = original[base + arc] if undo else table[base + arc] + cor.score[j]
+
+
+@kernel
+def _correct_turned(cor: Corrections, t: int, n_labels: int, depth: int, base: int, turned: Floats, original: Floats,
+                    undo: bool) -> None:  # fmt: skip
+    """The same for the turned table."""
+    n_hist = power(n_labels, depth - 1)
+    for j in range(cor.ptr[t], cor.ptr[t + 1]):
+        if cor.size[j] <= depth:
+            first = base + np.int64(cor.code[j]) % n_labels * n_hist
+            for s in range(np.int64(cor.code[j]) // n_labels, n_hist, power(n_labels, int(cor.size[j]) - 1)):
+                turned[first + s] = original[first + s] if undo else turned[first + s] + cor.score[j]
+
+
+@kernel
+def _best_after(v: Floats, turned: Floats, base: int, n_labels: int, n_hist: int, half: int, rest: Floats,
+                out: int) -> None:  # fmt: skip
+    """rest[a, h] = max_b v[b, h] + turned[b, a, h], from place `out` on; half is the number of h."""
+    for b in range(n_labels):
+        column = base + b * n_hist
+        for s in range(0, n_hist, half):
+            for h in range(half):
+                z = v[b * half + h] + turned[column + s + h]
+                rest[out + s + h] = z if z > rest[out + s + h] else rest[out + s + h]
+
+
+@kernel
+def _sweep_back(
+    ends: Ends, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
+    v: Floats,
+) -> None:  # fmt: skip
+    """rest[row, s] = the most that kappa * loss + score can gain from the tokens to come, for each state."""
+    order, offsets, cor = scores.tables.order, scores.tables.offsets, scores.cor
+    node, turned, cost, n_states = scores.node, scores.turned, ends.cost, power(n_labels, order - 1)
+    last = rows[stop - start] * n_states
+    for q in range(ends.final_ptr[i + 1] - ends.final_ptr[i]):
+        rest[last + q * n_states : last + (q + 1) * n_states] = kappa * ends.final[ends.final_ptr[i] + q]
+    for t in range(stop - 1, start - 1, -1):
+        depth = min(t - start + 1, order)
+        base, n_hist = offsets[depth], power(n_labels, depth - 1)
+        half = n_states // n_labels if depth == order else n_hist
+        at = (t - scores.t0) * n_labels
+        # Arguments are counted in and out: no call where there is nothing to correct.
+        is_corrected = cor.ptr[t + 1] > cor.ptr[t]
+        if is_corrected:
+            _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, False)
+        for row in range(ends.width[t]):
+            arc = (ends.first[t] + row) * n_labels
+            for b in range(n_labels):
+                x = node[at + b] + kappa * cost[arc + b]
+                to = (rows[t - start + 1] + np.int64(ends.successor[arc + b])) * n_states + b
+                for h in range(half):
+                    v[b * half + h] = x + rest[to + h * n_labels]
+            out = (rows[t - start] + row) * n_states
+            rest[out : out + n_hist] = -np.inf
+            if half > 1:
+                _best_after(v, turned, base, n_labels, n_hist, half, rest, out)
+                continue
+            for b in range(n_labels):  # pairs of labels: the innermost loop is over a
+                x, column = v[b], base + b * n_hist
+                for s in range(n_hist):
+                    z = x + turned[column + s]
+                    rest[out + s] = z if z > rest[out + s] else rest[out + s]
+        if is_corrected:
+            _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, True)
+
+
+@kernel
+def _follow(
+    ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
+    y: UInts32, labels: UInts32,
+) -> tuple[float, float]:  # fmt: skip
+    """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
+    order, offsets, cor = scores.tables.order, scores.tables.offsets, scores.cor
+    node, turned, cost, n_states = scores.node, scores.turned, ends.cost, power(n_labels, order - 1)
+    q, s, score, truth = 0, 0, 0.0, 0.0
+    for t in range(start, stop):
+        depth = min(t - start + 1, order)
+        n_hist = power(n_labels, depth - 1)
+        base, at = offsets[depth], (t - scores.t0) * n_labels
+        h = s % (n_states // n_labels) if depth == order else s
+        is_corrected = cor.ptr[t + 1] > cor.ptr[t]
+        if is_corrected:
+            _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, False)
+        top, label, gain = -np.inf, 0, 0.0
+        for b in range(n_labels):
+            arc = (ends.first[t] + q) * n_labels + b
+            x = node[at + b] + turned[base + b * n_hist + s]
+            to = (rows[t - start + 1] + np.int64(ends.successor[arc])) * n_states
+            z = x + kappa * cost[arc] + rest[to + h * n_labels + b]
+            if z > top:
+                top, label, gain = z, b, x
+        true_history = pattern_code(y, t - depth + 1, t, n_labels) // n_labels
+        truth += node[at + y[t]]
+        truth += turned[base + np.int64(y[t]) * n_hist + true_history]
+        if is_corrected:
+            _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, True)
+        labels[t] = label
+        score += gain
+        q, s = int(ends.successor[(ends.first[t] + q) * n_labels + label]), h * n_labels + label
+    return score, truth
 
 
 @kernel
@@ -64,25 +191,72 @@ def _best_before(
 
 
 @kernel
-def _move(
-    u: Floats, node: Floats, at: int, ends: Ends, row: int, n_labels: int, n_states: int, n_next: int, best: Floats,
-    first: int,
-) -> None:  # fmt: skip
-    """best[successor, h, b] = max with u[h, b] + node[b] + cost[b]."""
-    for b in range(n_labels):
-        dest = first + np.int64(ends.successor[row * n_labels + b]) * n_states + b
-        x = node[at + b] + ends.cost[row * n_labels + b]
-        for k in range(0, n_next, n_labels):
-            z = u[k + b] + x
-            best[dest + k] = z if z > best[dest + k] else best[dest + k]
+def _build(
+    ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints,
+    small: Ints, kappa: float, rest: Floats, shift: float, enough: float, best: Floats, u: Floats, is_live: Ints,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Best product above `enough` of all sequences whose bound exceeds it, with its last state; s = score + shift."""
+    tables, cor, table, node = scores.tables, scores.cor, scores.table, scores.node
+    order, offsets = tables.order, tables.offsets
+    n_states = power(n_labels, order - 1)
+    n_rows = rows[stop - start] + ends.final_ptr[i + 1] - ends.final_ptr[i]
+    is_live[:n_rows] = 0
+    best[:n_states] = -np.inf
+    best[0], is_live[0] = 0.0, 1
+    successor, first, final, final_ptr = ends.successor, ends.first, ends.final, ends.final_ptr
+    spent, leasts, origin, largest = additive.spent, additive.least, additive.origin, additive.largest[i]
+    for t in range(start, stop):
+        depth = min(t - start + 1, order)
+        base, n_hist = offsets[depth], power(n_labels, depth - 1)
+        n_next = n_states if depth == order else n_hist * n_labels
+        half = n_states // n_labels if depth == order else n_hist
+        here, is_last = (t - scores.t0) * n_labels, t == stop - 1
+        _correct(cor, t, n_labels, depth, base, table, tables.log, False)
+        for row in range(ends.width[t]):
+            number = rows[t - start] + row
+            if is_live[number] == 0:
+                continue
+            _best_before(best, number * n_states, table, base, n_labels, n_hist, half, u)
+            for b in range(n_labels):
+                to = np.int64(successor[(first[t] + row) * n_labels + b])
+                after = rows[t - start + 1] + to
+                next_row = 0 if is_last else first[t + 1] + to
+                loss = final[final_ptr[i] + to] if is_last else spent[next_row]
+                least = loss if is_last else leasts[next_row]
+                there = 0 if is_last else (small[t - start + 1] + origin[next_row]) * n_states
+                for k in range(b, n_next, n_labels):
+                    z = u[k] + node[here + b]
+                    if is_live[after] == 1 and z <= best[after * n_states + k]:
+                        continue
+                    if is_last:
+                        is_better = loss * (z + shift) > enough
+                    else:
+                        total = z + shift + kappa * loss + rest[there + k]
+                        is_better = total > 0.0 and bound(total, kappa, least, largest) > enough
+                    if is_better and is_live[after] == 0:
+                        best[after * n_states : (after + 1) * n_states] = -np.inf
+                        is_live[after] = 1
+                    if is_better:
+                        best[after * n_states + k] = z
+        _correct(cor, t, n_labels, depth, base, table, tables.log, True)
+    product, end_q, end_s = enough, -1, 0
+    for q in range(n_rows - rows[stop - start]):
+        if is_live[rows[stop - start] + q] == 1:
+            for s in range(power(n_labels, min(stop - start, order - 1))):
+                x = best[(rows[stop - start] + q) * n_states + s]
+                z = final[final_ptr[i] + q] * (x + shift)
+                if x > -np.inf and z > product:
+                    product, end_q, end_s = z, q, s
+    return product, end_q, end_s
 
 
 @kernel
 def _trace(
-    ends: Ends, start: int, stop: int, n_labels: int, node: Floats, at: int, tables: Tables, cor: Corrections,
-    table: Floats, rows: Ints, best: Floats, q: int, s: int, labels: UInts32,
+    ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, best: Floats, q: int, s: int,
+    labels: UInts32,
 ) -> None:  # fmt: skip
     """Labels of a best path that ends in row q and history s, from the last token to the first."""
+    tables, cor, table, node = scores.tables, scores.cor, scores.table, scores.node
     order, offsets = tables.order, tables.offsets
     n_states = power(n_labels, order - 1)
     for t in range(stop - 1, start - 1, -1):
@@ -99,7 +273,7 @@ def _trace(
             arc = (ends.first[t] + row) * n_labels + b
             if ends.successor[arc] != q:
                 continue
-            x = node[at + (t - start) * n_labels + b] + ends.cost[arc]
+            x = node[(t - scores.t0) * n_labels + b] + ends.cost[arc]
             for old in range(n_olds):
                 before = old * (n_hist // n_labels) + h if depth == order else h
                 z = best[(rows[t - start] + row) * n_states + before] + table[base + before * n_labels + b] + x
@@ -110,82 +284,69 @@ def _trace(
 
 
 @kernel
-def _path_loss(ends: Ends, i: int, start: int, stop: int, n_labels: int, labels: UInts32) -> float:
-    loss, q = ends.init[i], 0
-    for t in range(start, stop):
-        arc = (ends.first[t] + q) * n_labels + labels[t]
-        loss += ends.cost[arc]
-        q = int(ends.successor[arc])
-    return float(loss + ends.final[ends.final_ptr[i] + q])
-
-
-@kernel
-def number_rows(width: Ints, start: int, stop: int, numbers: Ints) -> int:
-    """First row of each layer of a sentence, numbered from 0; returns the number of rows before the last layer."""
-    n_rows = 0
-    for t in range(start, stop):
-        numbers[t - start] = n_rows
-        n_rows += width[t]
-    numbers[stop - start] = n_rows
-    return n_rows
-
-
-@kernel
 def max_pass(
-    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, scores: Floats,
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, key_scores: Floats,
     tables: Tables, cor: Corrections, out: Best,
 ) -> None:  # fmt: skip
-    """The label sequences of sentences first .. last-1 that are worth the most; order 2 or more."""
-    t0, t1 = sent_ptr[first], sent_ptr[last]
-    order, offsets = tables.order, tables.offsets
-    n_states = power(n_labels, order - 1)
-    node = np.empty((t1 - t0) * n_labels)
-    node_scores(rows, scores, t0, t1, node)
-    table, u, best = tables.log.copy(), np.empty(n_states), np.empty(0)
+    """Margin rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more."""
+    scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, tables, cor)
+    n_states = power(n_labels, tables.order - 1)
+    v, rest, labels = np.empty(n_states), np.empty(0), np.empty(sent_ptr[last], np.uint32)
     for i in range(first, last):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
-        out.values[i] = out.losses[i] = out.slopes[i] = 0.0
+        take_truth(i, start, stop, y, out)
         if stop == start:
             continue
-        f0, n_final = ends.final_ptr[i], ends.final_ptr[i + 1] - ends.final_ptr[i]
         numbers = np.empty(stop - start + 1, np.int64)
-        n_rows = number_rows(ends.width, start, stop, numbers) + n_final
-        if len(best) < n_rows * n_states:
-            best = np.empty(n_rows * n_states)
-        best[: n_rows * n_states] = -np.inf
-        best[0] = ends.init[i]
-        truth = 0.0
-        for t in range(start, stop):
-            depth = min(t - start + 1, order)
-            base, n_hist = offsets[depth], power(n_labels, depth - 1)
-            n_next = n_states if depth == order else n_hist * n_labels
-            half = n_states // n_labels if depth == order else n_hist
-            at = (t - t0) * n_labels
-            _correct(cor, t, n_labels, depth, base, table, tables.log, False)
-            truth += node[at + y[t]] + table[base + pattern_code(y, t - depth + 1, t, n_labels)]
-            for row in range(ends.width[t]):
-                _best_before(best, (numbers[t - start] + row) * n_states, table, base, n_labels, n_hist, half, u)
-                _move(
-                    u, node, at, ends, ends.first[t] + row, n_labels, n_states, n_next, best,
-                    numbers[t - start + 1] * n_states,
-                )  # fmt: skip
-            _correct(cor, t, n_labels, depth, base, table, tables.log, True)
-        # Of a long sentence L**length would overflow.
-        n_hist = power(n_labels, min(stop - start, order - 1))
-        worth, end_q, end_s = -np.inf, 0, 0
-        for q in range(n_final):
-            for s in range(n_hist):
-                z = ends.final[f0 + q] + best[(numbers[stop - start] + q) * n_states + s] - truth
-                if z > worth:
-                    worth, end_q, end_s = z, q, s
-        # The truth is worth 0 but for rounding.
-        if worth > 1e-12 * (1.0 + abs(truth)):
-            _trace(
-                ends, start, stop, n_labels, node, (start - t0) * n_labels, tables, cor, table, numbers, best, end_q,
-                end_s, out.labels,
-            )  # fmt: skip
-            out.values[i], out.slopes[i] = worth, 1.0
-            out.losses[i] = _path_loss(ends, i, start, stop, n_labels, out.labels)
-        else:
-            for t in range(start, stop):
-                out.labels[t] = y[t]
+        n_rows = number_rows(ends, i, start, stop, numbers)
+        if len(rest) < n_rows * n_states:
+            rest = np.empty(n_rows * n_states)
+        _sweep_back(ends, i, start, stop, n_labels, scores, numbers, 1.0, rest, v)
+        score, truth = _follow(ends, start, stop, n_labels, scores, numbers, 1.0, rest, y, labels)
+        loss = path_loss(ends, i, start, stop, n_labels, labels)
+        take_margin(i, start, stop, labels, loss, score, truth, out)
+
+
+@kernel
+def slack_pass(
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, additive: Additive, rows: UInts32,
+    key_scores: Floats, tables: Tables, cor: Corrections, kappas: Floats, out: Best,
+) -> None:  # fmt: skip
+    """Slack rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more.
+
+    `kappas` are guesses, and get better ones for the next time.
+    """
+    scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, tables, cor)
+    n_states, few = power(n_labels, tables.order - 1), additive.ends
+    u, v, labels = np.empty(n_states), np.empty(n_states), np.empty(sent_ptr[last], np.uint32)
+    best, rest, is_live = np.empty(0), np.empty(0), np.empty(0, np.int64)
+    for i in range(first, last):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        take_truth(i, start, stop, y, out)
+        if stop == start or additive.largest[i] <= 0.0:
+            continue
+        small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
+        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(ends, i, start, stop, large)
+        if len(rest) < n_small * n_states:
+            rest = np.empty(n_small * n_states)
+        if len(is_live) < n_large:
+            best, is_live = np.empty(n_large * n_states), np.empty(n_large, np.int64)
+        kappa = kappas[i]
+        _sweep_back(few, i, start, stop, n_labels, scores, small, kappa, rest, v)
+        score, truth = _follow(few, start, stop, n_labels, scores, small, kappa, rest, y, labels)
+        loss = path_loss(few, i, start, stop, n_labels, labels)
+        enough = take_guess(
+            i, start, stop, labels, loss, 1.0 - truth + score, truth, additive.largest[i], kappas, out
+        )  # fmt: skip
+        if enough < 0.0:
+            continue
+        product, q, state = _build(
+            ends, additive, i, start, stop, n_labels, scores, large, small, kappa, rest, 1.0 - truth, enough, best, u,
+            is_live,
+        )  # fmt: skip
+        if q >= 0:
+            for row in range(n_large):
+                if is_live[row] == 0:
+                    best[row * n_states : (row + 1) * n_states] = -np.inf
+            _trace(ends, start, stop, n_labels, scores, large, best, q, state, out.labels)
+            take_product(i, ends.final[ends.final_ptr[i] + q], product, kappas, out)

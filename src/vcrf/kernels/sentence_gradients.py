@@ -8,14 +8,14 @@ from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import multiply_pairs, restore_pairs
 from vcrf.kernels.gradient import Messages, _add_arcs
-from vcrf.kernels.hessian import Firing
+from vcrf.kernels.hessian import PairFiring
 from vcrf.types import Floats, Ints, UInts32
 
 
 @kernel
 def sentence_gradients(
     first: int, sent_ptr: Ints, y: UInts32, weights: Floats, n_labels: int, tables: Tables, cor: Corrections,
-    messages: Messages, residuals: Floats, cor_residuals: Floats, cor_slot: UInts32, firing: Firing, out: Floats,
+    messages: Messages, residuals: Floats, cor_residuals: Floats, cor_slot: UInts32, firing: PairFiring, out: Floats,
 ) -> None:  # fmt: skip
     """out[i] = gradient of sentence first + i on the chosen features, times its weight; chains of order 2.
 

@@ -21,7 +21,7 @@ import numpy as np
 from vcrf.arguments.inputs import read_text
 from vcrf.families.text import Text
 from vcrf.labelling.tagger import Tagger
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice import Lattice
 from vcrf.model import Model
 from vcrf.types import Bools, Floats, Ints, Label
 
@@ -102,7 +102,7 @@ def explain(tagger: Tagger, sentence: Sequence[object]) -> list[TokenExplanation
 
 
 def _explain_token(
-    t: int, token: object, features: _Features, lattice: DenseLattice | PatternLattice, best: Ints, marginals: Floats
+    t: int, token: object, features: _Features, lattice: Lattice, best: Ints, marginals: Floats
 ) -> TokenExplanation:
     names, label = features.model.labels, best[t]
     if not np.any(np.delete(marginals, label) > 0.0):
@@ -122,7 +122,7 @@ def _explain_token(
     )
 
 
-def _best_without(lattice: DenseLattice | PatternLattice, t: int, label: int) -> Ints:
+def _best_without(lattice: Lattice, t: int, label: int) -> Ints:
     """Best sequence whose label at t is another one."""
     allowed = np.ones((lattice.n_positions, lattice.n_labels), bool)
     allowed[t, label] = False

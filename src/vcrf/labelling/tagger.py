@@ -26,7 +26,7 @@ from vcrf.decoding.probability import Event, entity_events, log_probabilities, s
 from vcrf.decoding.restrict import allowed_masks, restrict
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, NamedFeature
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice import Lattice
 from vcrf.model import Model
 from vcrf.types import Label
 
@@ -276,7 +276,7 @@ class Tagger:
             found.extend([next(values) for _ in sentence_spans] for sentence_spans in block)
         return found
 
-    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> DenseLattice | PatternLattice:
+    def lattice(self, sentence: Sequence[Any], constraints: Any = None) -> Lattice:
         """All label sequences of one sentence, with their scores."""
         (scores,) = self._potentials([sentence], constraints)
         return scores.lattice(0)

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from vcrf.kernels.patterns import Graph
 
 
+class Prices(NamedTuple):
+    """What a token costs by arc of a longer context and by longer context, in arcs of a dense lattice: measured."""
+
+    own_arc: float
+    context: float
+
+
+PASS_PRICES = Prices(2.5, 1.5)
+DECODING_PRICES = Prices(8.0, 0.0)
+
+
 class PatternAutomaton(NamedTuple):
     """Contexts and arcs as arrays.
 
@@ -75,6 +86,12 @@ class PatternAutomaton(NamedTuple):
     @property
     def n_arcs(self) -> int:
         return len(self.arc_label)
+
+    def is_cheaper(self, prices: Prices, order: int) -> bool:
+        """Whether a token costs less than on the dense lattice of n_labels**order arcs."""
+        n_pairs = self.n_labels**2
+        own = prices.own_arc * (self.n_arcs - n_pairs) + prices.context * (self.n_states - self.n_labels)
+        return bool(n_pairs + own < self.n_labels**order)
 
 
 def build_automaton(n_labels: int, sizes: UInts32, codes: UInts32) -> PatternAutomaton:

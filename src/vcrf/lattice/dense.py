@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from vcrf.errors import InputError
-from vcrf.types import Floats, Ints
+from vcrf.lattice.lattice import Lattice, check_at_least_one
+from vcrf.types import Floats
+
+if TYPE_CHECKING:
+    from vcrf.kernels.log_domain import Steps
 
 
 @dataclass(frozen=True, eq=False)
-class DenseLattice:
+class DenseLattice(Lattice):
     """All label sequences y of one sentence, with scores of order p.
 
     ``score(y) = sum_t arcs[t, s_t, y_t]`` with ``s_t`` the code of the last ``min(t, p - 1)`` labels, and the
@@ -101,10 +106,22 @@ class DenseLattice:
             arcs[k - 1 :] += _repeat_over_older(table[None], order - k, n_labels)
         return cls(arcs, n_labels, order)
 
-    @property
-    def n_positions(self) -> int:
-        """Number of positions T."""
-        return len(self.arcs)
+    @cached_property
+    def steps(self) -> Steps:
+        """The scores as the kernels read them: the arc of history s and label b has the number s * L + b.
+
+        It enters the history of the last digits: the remainder drops the oldest label.
+        """
+        from vcrf.kernels.log_domain import Steps
+
+        n_positions, n_states, n_labels = self.arcs.shape
+        numbers, size = np.arange(n_states * n_labels), np.zeros(n_states, np.int64)
+        for k in range(self.order - 1):
+            size[n_labels**k :] = k + 1
+        node = np.zeros((n_positions, n_labels))
+        node[:1] = self.arcs[:1, 0]
+        table = numbers.reshape(n_states, n_labels).astype(np.uint32)
+        return Steps(node, self._flat(), size, table, numbers % n_states, np.arange(n_labels) % n_states)
 
     # ---- restrictions ----
 
@@ -127,46 +144,16 @@ class DenseLattice:
         arcs = self.to_order(order).arcs  # a new array, even at the same order
         # At t >= 1 the last two digits of an arc's code are (y_{t-1}, y_t).
         by_pair = arcs.reshape(self.n_positions, -1 if arcs.size else 1, self.n_labels, self.n_labels)
-        for before, after in transitions:
-            if not (0 <= before < self.n_labels and 0 <= after < self.n_labels):
-                raise InputError(
-                    f"A transition is a pair of labels in 0..{self.n_labels - 1}: got ({before}, {after})."
-                )
+        for before, after in self._checked_pairs(transitions):
             by_pair[1:, :, before, after] = -np.inf
         return DenseLattice(arcs, self.n_labels, order)
 
-    def allow(self, masks: npt.ArrayLike) -> DenseLattice:
-        """Return the lattice restricted to the sequences with ``masks[t, y_t]`` true at every t.
-
-        Parameters
-        ----------
-        masks : (n_positions, n_labels) bool
-        """
-        allowed = np.asarray(masks)
-        if allowed.shape != (self.n_positions, self.n_labels) or allowed.dtype != np.bool_:
-            raise InputError(
-                f"allow needs a bool mask of shape {(self.n_positions, self.n_labels)}: got {allowed.dtype} "
-                f"of shape {allowed.shape}. Pass True where a label may stand."
-            )
-        return DenseLattice(np.where(allowed[:, None, :], self.arcs, -np.inf), self.n_labels, self.order)
+    def allow(self, masks: npt.ArrayLike) -> Self:
+        """Return the lattice restricted to the sequences with ``masks[t, y_t]`` true at every t."""
+        allowed = self._checked_mask(masks)
+        return replace(self, arcs=np.where(allowed[:, None, :], self.arcs, -np.inf))
 
     # ---- sums over sequences ----
-
-    def log_partition(self) -> float:
-        """``log sum_y exp(score(y))``; 0 for no position, ``-inf`` when every sequence is forbidden."""
-        from vcrf.kernels import lattice_log
-
-        return lattice_log.log_partition(self._flat(), self.n_labels)
-
-    def arc_marginals(self) -> Floats:
-        """Posterior of every arc, (n_positions, n_states, n_labels): ``q(history s and label b at t)``.
-
-        Raises
-        ------
-        InputError
-            When every sequence is forbidden; likewise everything below that needs the posterior.
-        """
-        return self._arc_posteriors(np.exp(self._log_conditionals())).reshape(self.arcs.shape)
 
     def pattern_marginals(self, k: int) -> Floats:
         """Posterior of every run of k labels by its last position, (n_positions, n_labels**k).
@@ -175,108 +162,22 @@ class DenseLattice:
         chain on histories, so
         ``q(y_{t-k+1}, ..., y_t) = q(first `order` labels) * prod of q(label | its history)``, exactly.
         """
-        _check_at_least_one("pattern_marginals", k)
-        cond = np.exp(self._log_conditionals())
-        posteriors = self._arc_posteriors(cond)
+        check_at_least_one("pattern_marginals", k)
+        posteriors = self.arc_marginals()
         marginals = np.zeros((self.n_positions, self.n_labels**k))
         if k > self.order:
-            marginals[k - 1 :] = self._long_patterns(posteriors, cond, k)
+            marginals[k - 1 :] = self._long_patterns(posteriors, self._conditionals, k)
         else:
             # Codes are read from the newest label, so older labels are the leading axis to sum out.
             shape = (self.n_positions, self.n_labels ** (self.order - k), self.n_labels**k)
             marginals[k - 1 :] = posteriors.reshape(shape).sum(axis=1)[k - 1 :]
         return marginals
 
-    def label_marginals(self) -> Floats:
-        """Posterior of every label, (n_positions, n_labels)."""
-        return self.pattern_marginals(1)
-
-    def expected(self, arc_values: npt.ArrayLike) -> float:
-        """``E_q[sum_t arc_values[t, s_t, y_t]]``; values on impossible arcs do not count, even infinite ones.
-
-        Parameters
-        ----------
-        arc_values : broadcastable to (n_positions, n_states, n_labels)
-            For a value per position and label pass shape (n_positions, 1, n_labels).
-        """
-        values = np.asarray(arc_values, dtype=np.float64)
-        try:
-            values = np.broadcast_to(values, self.arcs.shape)
-        except ValueError:
-            raise InputError(
-                f"Arc values must broadcast to the lattice's arcs {self.arcs.shape}: got {values.shape}. "
-                "For one value per position and label pass values[:, None, :]."
-            ) from None
-        return _mean_value(self.arc_marginals(), values)
-
-    def entropy(self) -> float:
-        """Entropy of the posterior in nats, ``H(q) = -sum_t E_q[log q(y_t | s_t)]``.
-
-        A sum of terms of one sign: it does not cancel as ``log_partition - E_q[score]`` does.
-        """
-        log_cond = self._log_conditionals()
-        return -_mean_value(self._arc_posteriors(np.exp(log_cond)), log_cond) + 0.0  # no negative zero
-
-    def sample(self, n: int, rng: np.random.Generator | int) -> Ints:
-        """Independent draws from the posterior, (n, n_positions); rng is a generator or a seed."""
-        from vcrf.kernels import lattice_log
-
-        cond = np.exp(self._log_conditionals())
-        uniforms = np.random.default_rng(rng).random((n, self.n_positions))
-        return lattice_log.sample(cond, self.n_labels, uniforms)
-
-    # ---- best sequences ----
-
-    def viterbi(self) -> tuple[Ints, float]:
-        """Find the best label sequence, (n_positions,), and its score; of equal ones, the first by labels."""
-        from vcrf.kernels import lattice_log
-
-        score, labels = lattice_log.viterbi(self._flat(), self.n_labels)
-        if score == -np.inf:
-            raise self._impossible()
-        return labels, score
-
-    def kbest(self, k: int) -> tuple[Ints, Floats]:
-        """Find the k best label sequences, (n, n_positions), and their scores, (n,), best first.
-
-        Distinct; equal scores in lexicographic order. n < k when fewer sequences exist or are allowed.
-        """
-        from vcrf.kernels import lattice_log
-
-        _check_at_least_one("kbest", k)
-        n_wanted = min(k, self.n_labels**self.n_positions)
-        scores, sequences = lattice_log.kbest(self._flat(), self.n_labels, n_wanted)
-        return sequences, scores
-
-    # ---- one sequence ----
-
-    def score(self, labels: npt.ArrayLike) -> float:
-        """Sum of the arcs along a label sequence of shape (n_positions,)."""
-        return self._path_sum(self._flat(), labels)
-
-    def log_prob(self, labels: npt.ArrayLike) -> float:
-        """``log q(y) = sum_t log q(y_t | s_t)`` of a label sequence; ``-inf`` when it is forbidden."""
-        return self._path_sum(self._log_conditionals(), labels)
-
     # ---- internal ----
 
     def _flat(self) -> Floats:
         """Arrange the arcs by code, (n_positions, n_states * n_labels), as the kernels read them."""
         return np.ascontiguousarray(self.arcs).reshape(self.n_positions, self.n_labels**self.order)
-
-    def _log_conditionals(self) -> Floats:
-        """``log q(y_t = b | s)`` by arc code, (n_positions, n_states * n_labels)."""
-        from vcrf.kernels import lattice_log
-
-        log_z, log_cond = lattice_log.push(self._flat(), self.n_labels)
-        if log_z == -np.inf:
-            raise self._impossible()
-        return log_cond
-
-    def _arc_posteriors(self, cond: Floats) -> Floats:
-        from vcrf.kernels import lattice_log
-
-        return lattice_log.arc_posteriors(cond, self.n_labels)
 
     def _long_patterns(self, posteriors: Floats, cond: Floats, k: int) -> Floats:
         """Posterior of runs of k > order labels that end at t = k-1, ..., (n_positions - k + 1, L**k)."""
@@ -290,23 +191,6 @@ class DenseLattice:
             runs = (runs.reshape(n_runs, older, n_states, 1) * step).reshape(n_runs, self.n_labels**length)
         return runs
 
-    def _path_sum(self, flat_arcs: Floats, labels: npt.ArrayLike) -> float:
-        from vcrf.kernels import lattice_log
-
-        return lattice_log.path_score(flat_arcs, self.n_labels, self._checked_labels(labels))
-
-    def _checked_labels(self, labels: npt.ArrayLike) -> Ints:
-        given = np.asarray(labels)
-        if given.shape != (self.n_positions,):
-            raise InputError(f"A label sequence of this lattice has shape ({self.n_positions},): got {given.shape}.")
-        # An empty list has a float dtype and is still a sequence of labels.
-        if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= self.n_labels):
-            raise InputError(
-                f"Labels are integers in 0..{self.n_labels - 1}: got {given.dtype} "
-                f"from {given.min()} to {given.max()}. Pass label indices, not names."
-            )
-        return given.astype(np.int64)
-
     def _check_weights(self) -> None:
         """Refuse NaN and +inf on the arcs that are read."""
         n_growing = min(self.order - 1, self.n_positions)  # positions where histories are still short
@@ -319,22 +203,6 @@ class DenseLattice:
                     f"{t + is_bad.argmax()} (from 0). Check the scores that built it."
                 )
 
-    def _impossible(self) -> InputError:
-        """Make the error for a lattice without any allowed sequence, naming where the last one ends."""
-        from vcrf.kernels import lattice_log
-
-        flat = self._flat()
-        dead_at = bisect_left(
-            range(self.n_positions),
-            True,
-            key=lambda t: lattice_log.log_partition(flat[: t + 1], self.n_labels) == -np.inf,
-        )
-        return InputError(
-            "Every label sequence of this lattice is forbidden, so it has no posterior and no best sequence: "
-            f"expected one with a score above -inf, got none that passes position {dead_at} (from 0). "
-            "Loosen allow(), forbid() or the -inf scores there."
-        )
-
 
 def _repeat_over_older(flat: Floats, n_older: int, n_labels: int) -> Floats:
     """Repeat scores by code for every choice of n_older labels before: (n, L**(p - 1), L) arcs."""
@@ -342,15 +210,9 @@ def _repeat_over_older(flat: Floats, n_older: int, n_labels: int) -> Floats:
     return repeated.reshape(len(flat), repeated.shape[1] // n_labels, n_labels)
 
 
-def _mean_value(posteriors: Floats, values: Floats) -> float:
-    """``sum of posterior * value`` with 0 * inf = 0."""
-    flat_values = values.reshape(posteriors.shape)
-    return float(np.sum(posteriors * np.where(posteriors > 0.0, flat_values, 0.0)))
-
-
 def _checked_table(k: int, table: npt.ArrayLike, n_labels: int) -> Floats:
     """Check the scores of patterns of k labels and flatten them by code, (n_labels**k,)."""
-    _check_at_least_one("A pattern table", k)
+    check_at_least_one("A pattern table", k)
     scores = np.asarray(table, dtype=np.float64)
     if scores.size != n_labels**k:
         raise InputError(
@@ -358,8 +220,3 @@ def _checked_table(k: int, table: npt.ArrayLike, n_labels: int) -> Floats:
             f"got shape {scores.shape}. Give one score per pattern, the oldest label first."
         )
     return scores.reshape(-1)
-
-
-def _check_at_least_one(what: str, k: int) -> None:
-    if k < 1:
-        raise InputError(f"{what} needs k of at least 1: got {k}.")

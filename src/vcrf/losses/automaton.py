@@ -171,6 +171,26 @@ class LossAutomaton:
             raise InputError(f"Cannot add {self} and {other}: lengths or numbers of labels differ.")
         return _product(self, other, max_states)
 
+    def without(self, y: Sequence[int] | Ints) -> LossAutomaton:
+        """The automaton without one sequence: one more state a layer that has read nothing else, and ends at -inf."""
+        ptr, nexts, costs = self.state_ptr, [], []
+        state = 0
+        for t, label in enumerate(y):
+            layer = slice(int(ptr[t]), int(ptr[t + 1]))
+            own_next, own_cost = self.next[layer], self.cost[layer]
+            alone = own_next[state].copy()
+            alone[label] = ptr[t + 2] - ptr[t + 1]  # the new state of the next layer comes last
+            # In the first layer it takes the place of the only state.
+            nexts.append(alone[None] if t == 0 else np.concatenate([own_next, alone[None]]))
+            costs.append(own_cost[state][None] if t == 0 else np.concatenate([own_cost, own_cost[state][None]]))
+            state = int(own_next[state, label])
+        final = np.append(self.final, -np.inf) if len(y) else np.array([-np.inf])
+        widths = [len(layer) for layer in nexts] + [len(final)]
+        state_ptr = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        none = np.zeros((0, self.n_labels))
+        following = np.concatenate([none.astype(np.int64), *nexts])
+        return LossAutomaton(self.n_labels, state_ptr, following, np.concatenate([none, *costs]), final, self.init)
+
     def least(self) -> float:
         """The smallest path cost."""
         return self._extreme(np.minimum)

@@ -23,7 +23,7 @@ from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source
 from vcrf.families.templates import BIAS, Template
 from vcrf.families.text import Text, intern_sentences
-from vcrf.lattice import DenseLattice, PatternLattice
+from vcrf.lattice import Lattice
 from vcrf.model.facts import TrainingFacts
 from vcrf.types import Bools, Floats, Ints, Label, UInts32, UInts64
 
@@ -142,7 +142,7 @@ class Model:
         """Best labels of each sentence, as label numbers."""
         return self.potentials(text).decode()
 
-    def lattice(self, text: Text, i: int) -> DenseLattice | PatternLattice:
+    def lattice(self, text: Text, i: int) -> Lattice:
         """All label sequences of sentence i; for many sentences ask `potentials` once."""
         return self.potentials(text).lattice(i)
 

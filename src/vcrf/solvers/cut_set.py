@@ -12,7 +12,7 @@ from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.cuts import Firing
+    from vcrf.kernels.cuts import PathFiring
 
 
 @dataclass
@@ -52,16 +52,16 @@ class Cuts:
         return joined.take(np.argsort(joined.sentence, kind="stable"))
 
 
-def firing_of_cuts(problem: Problem, active: ChainPlan) -> Firing:
+def firing_of_cuts(problem: Problem, active: ChainPlan) -> PathFiring:
     """Rows, plain patterns as a sorted map, and corrections of the working set, for `kernels.cuts.cut_rows`."""
-    from vcrf.kernels.cuts import Firing
+    from vcrf.kernels.cuts import PathFiring
 
     order = max(active.order, 1)
     sizes = np.array([problem.n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
     numbers = offsets[active.table_sizes] + active.table_codes.astype(np.int64)
     by_number = np.argsort(numbers)
-    return Firing(
+    return PathFiring(
         active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets,
         numbers[by_number], active.table_features[by_number], order, active.cor_ptr, active.cor_size,
         active.cor_code, active.cor_feature, active.cor_values,
@@ -69,7 +69,7 @@ def firing_of_cuts(problem: Problem, active: ChainPlan) -> Firing:
 
 
 def rows_of_cuts(
-    problem: Problem, firing: Firing, n_features: int, cuts: Cuts, room: int = 0
+    problem: Problem, firing: PathFiring, n_features: int, cuts: Cuts, room: int = 0
 ) -> tuple[Ints, Ints, Floats]:
     """CSR rows d_k = slope_k * (Psi(y_k) - Psi(y_i)) on the working set: row_ptr, columns, values.
 

@@ -38,7 +38,7 @@ from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.cuts import Master
-    from vcrf.kernels.product_max import Best
+    from vcrf.kernels.margin import Best
 
 _MAX_PASSES = 20_000
 # A cut that has had no multiplier for so many rounds is dropped.

@@ -23,7 +23,7 @@ from vcrf.structures.mixture import Mixture
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product_max import Best
+    from vcrf.kernels.margin import Best
 
 # Passes between two scans of all candidates; each decodes at the weights and at their average.
 _PASSES = 5

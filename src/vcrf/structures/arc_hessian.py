@@ -11,7 +11,7 @@ from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.pattern_hessian import Firing, Least
+    from vcrf.kernels.pattern_hessian import ArcFiring, Least
     from vcrf.structures.arcs import ArcPotentials
 
 # See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so, where gradients that
@@ -73,14 +73,14 @@ def _least(plan: ChainPlan, weights: Floats, scale: float) -> Least:
     return Least(posterior, memory)
 
 
-def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> Firing:
-    from vcrf.kernels.pattern_hessian import Firing
+def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> ArcFiring:
+    from vcrf.kernels.pattern_hessian import ArcFiring
 
     row = np.full(len(plan), -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     arc_row = np.full(by_arcs.automaton.n_arcs, -1, np.int64)
     arc_row[by_arcs.table_arcs] = row[plan.table_features]
-    return Firing(
+    return ArcFiring(
         plan.rows, plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, plan.cor_ptr,
         plan.cor_feature, plan.cor_values, by_arcs.cor_arcs[plan.cor_slot], arc_row, by_arcs.automaton.up, row,
     )  # fmt: skip

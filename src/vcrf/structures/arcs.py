@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
-from vcrf.lattice.automaton import find_arcs, make_graph
+from vcrf.lattice.automaton import PASS_PRICES, find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
 from vcrf.structures.hard import check_hard, with_loss
-from vcrf.structures.log_domain import posteriors, push
 from vcrf.structures.plan import ArcPlan, ChainPlan
 from vcrf.structures.sums import ChainSums, Found, make_sums
 from vcrf.structures.tables import key_scores, slot_corrections
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from vcrf.kernels.pattern_scan import Rows
     from vcrf.kernels.patterns import ArcScores, LocalArcs
     from vcrf.structures.chain import Chain
-
-# What a step costs in nanoseconds, measured: an arc of the dense lattice, and of the automaton an arc and a context.
-_DENSE_ARC, _OWN_ARC, _CONTEXT = 1.0, 2.5, 1.5
-
 
 @dataclass(frozen=True, eq=False)
 class ArcPotentials:
@@ -132,11 +127,8 @@ class ArcPotentials:
         for i in np.flatnonzero(output.hard).tolist():
             automaton, final = loss.automaton(problem, i)
             lattice = self.hard_lattice(sentences, i, False, int(automaton.state_ptr[-1]))
-            log_z, cond = push(lattice, automaton, final)
-            marginals, mean = np.zeros((lattice.n_positions, plan.automaton.n_states, problem.n_labels)), 0.0
-            if log_z > -np.inf:
-                marginals, mean = posteriors(lattice, automaton, final, cond)
-            means[i] = mean
+            log_z, marginals, mean = lattice.with_loss(automaton, final)
+            means[i] = mean if log_z > -np.inf else 0.0
             _redo_hard_sentence(sentences, i, lattice, log_z, marginals, self.local, counts[-1], output)
         return self._found(output, counts, means)
 
@@ -160,7 +152,8 @@ class ArcPotentials:
         ptr = automaton.state_ptr
         lattice = self.hard_lattice(sentences, i, False, int(ptr[-1]))
         successor = automaton.next.reshape(-1).astype(np.uint32)
-        return push(lattice, automaton, final)[1], Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+        rows = Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+        return lattice.conditionals_with(automaton, final), rows
 
     def hard_lattice(self, sentences: Sentences, i: int, clamp: bool, n_rows: int) -> PatternLattice:
         """Sentence i, with a Hamming loss, in the log domain; `n_rows` states of the loss are kept over its tokens."""
@@ -200,15 +193,8 @@ def compile_arcs(plan: ChainPlan, n_labels: int, is_forced: bool) -> ArcPlan:
     automaton = build_automaton(n_labels, sizes, codes)
     arcs = find_arcs(automaton, sizes, codes)
     n_table = len(plan.table_sizes)
-    is_cheap = is_forced or (plan.order > 2 and pass_cost(automaton) < _DENSE_ARC * n_labels**plan.order)
+    is_cheap = is_forced or (plan.order > 2 and automaton.is_cheaper(PASS_PRICES, plan.order))
     return ArcPlan(automaton, make_graph(automaton), arcs[:n_table], arcs[n_table:].astype(np.uint32), is_cheap)
-
-
-def pass_cost(automaton: PatternAutomaton) -> float:
-    """Predicted nanoseconds a token."""
-    n_long, n_labels = automaton.n_states - automaton.n_labels, automaton.n_labels
-    n_own = automaton.n_arcs - n_labels**2
-    return _DENSE_ARC * n_labels**2 + _OWN_ARC * n_own + _CONTEXT * n_long
 
 
 def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:

@@ -15,8 +15,7 @@ from vcrf.structures.sums import ChainPotentials
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product_max import Best, Ends
-    from vcrf.kernels.slack import Additive
+    from vcrf.kernels.margin import Additive, Best, Ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class SlackLoss:
     @classmethod
     def of(cls, problem: Problem, loss: CompiledLoss, valued: CompiledLoss) -> SlackLoss:
         """From the automata that add up the loss, and those that tell it."""
-        from vcrf.kernels.slack import Additive, find_origins
+        from vcrf.kernels.margin import Additive, find_origins
 
         ends = _ends(loss)
         origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))
@@ -59,17 +58,17 @@ class SlackLoss:
 def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> Best:
     """The sequences worth the most; their values are not negative.
 
-    `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.slack`; better ones are written to it.
+    `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.margin`; better ones are written to it.
     """
-    from vcrf.kernels import pattern_max, product_max, slack
+    from vcrf.kernels import margin, pattern_max, product_max
 
     chain, plan, problem = potentials.chain, potentials.plan, potentials.chain.problem
     n = problem.text.n_sentences
-    best = product_max.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
+    best = margin.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
     parts: tuple[Any, ...]
     if isinstance(potentials, DensePotentials):
         parts = plan.rows, potentials.scores, potentials.tables, potentials.corrections
-        kernels: tuple[Any, Any] = product_max.max_pass, slack.slack_pass
+        kernels: tuple[Any, Any] = product_max.max_pass, product_max.slack_pass
     elif isinstance(potentials, ArcPotentials):
         parts = plan.rows, potentials.scores, potentials.by_arcs.graph, potentials.arcs.log, potentials.local
         kernels = pattern_max.max_pass, pattern_max.slack_pass
@@ -88,7 +87,7 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
 
 
 def _ends(loss: CompiledLoss) -> Ends:
-    from vcrf.kernels.product_max import Ends
+    from vcrf.kernels.margin import Ends
 
     return Ends(
         loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init

@@ -15,7 +15,6 @@ from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice
 from vcrf.problem import Problem
 from vcrf.structures.hard import check_hard, lattice_arcs, redo_hard_sentence, write_posterior
-from vcrf.structures.log_domain import arc_posteriors
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.sums import ChainSums, Found, Want, make_sums
 from vcrf.structures.tables import build_tables, fold, key_scores, slot_corrections
@@ -213,7 +212,7 @@ class DensePotentials:
             check_hard(t1 - t0, int(automaton.state_ptr[-1]), n_labels**tables.order)
             scored = lattice_arcs(self._node_scores(i), t0, n_labels, tables, self.corrections)
             lattice = DenseLattice(scored, n_labels, tables.order)
-            value, posterior, mean = arc_posteriors(lattice, automaton, final)
+            value, posterior, mean = lattice.with_loss(automaton, final)
             if len(means):
                 means[i] = mean
             output.values[i] = value - lattice.score(problem.y[t0:t1].astype(np.int64))

@@ -14,7 +14,7 @@ from vcrf.structures.workers import cut
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.hessian import Firing
+    from vcrf.kernels.hessian import PairFiring
     from vcrf.kernels.patterns import Graph
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
@@ -231,14 +231,14 @@ def _compile_corrections(
     }
 
 
-def firing_of(plan: ChainPlan, chosen: Ints) -> Firing:
+def firing_of(plan: ChainPlan, chosen: Ints) -> PairFiring:
     """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
-    from vcrf.kernels.hessian import Firing
+    from vcrf.kernels.hessian import PairFiring
 
     position = np.full(len(plan), -1, np.int64)
     position[chosen] = np.arange(len(chosen))
     in_table = np.flatnonzero(position[plan.table_features] >= 0)
-    return Firing(
+    return PairFiring(
         plan.rows, plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values,
         plan.cor_ptr, plan.cor_code, plan.cor_feature, plan.cor_values,
         plan.table_codes[in_table].astype(np.int64), position[plan.table_features[in_table]], position,

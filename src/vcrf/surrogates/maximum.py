@@ -27,7 +27,7 @@ from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product_max import Best
+    from vcrf.kernels.margin import Best
 
 KINDS = ("m3n", "structsvm")
 
@@ -82,7 +82,7 @@ class MaxObjective:
         self._loss: MarginLoss | SlackLoss = MarginLoss.of(choice.loss)
         if choice.valued is not None:
             self._loss = SlackLoss.of(chain.problem, choice.loss, choice.valued)
-        # For slack rescaling: a guess for each sentence, see `kernels.slack`; at w = 0 it is right.
+        # For slack rescaling: a guess for each sentence, see `kernels.margin`; at w = 0 it is right.
         self._kappas = 1.0 / np.maximum(choice.loss.largest, 1e-300)
 
     @property

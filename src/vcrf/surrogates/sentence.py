@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from vcrf.errors import InputError
 from vcrf.lattice import DenseLattice
+from vcrf.lattice.lattice import sentence_loss
 from vcrf.losses.automaton import LossAutomaton
-from vcrf.structures.log_domain import arc_posteriors
 from vcrf.types import Floats, Ints
 
 # exp of more overflows.
@@ -78,7 +78,7 @@ def crf(lattice: DenseLattice, automaton: LossAutomaton, y_true: npt.ArrayLike, 
         slope = math.exp(best.value - value) if best.value > -math.inf else 0.0
         return SurrogateValue(value, _log(value), slope * best.gradient, best.labels)
     score = lattice.score(truth)
-    log_z, posterior, expected_loss = arc_posteriors(lattice, automaton)
+    log_z, posterior, expected_loss = lattice.with_loss(automaton)
     # The truth is one of the y, and has no loss; huge scores round by more.
     value = max(log_z - score, 0.0)
     expected_score = float(np.sum(posterior * np.where(posterior > 0.0, _existing(lattice), 0.0)))
@@ -102,7 +102,7 @@ def structboost(
     if _is_max(form):
         best = _best(lattice, valued, truth, log_loss, np.ones(len(log_loss)))
         return _exponential_of(best)
-    log_z, posterior, _ = arc_posteriors(lattice, valued, log_loss)
+    log_z, posterior, _ = lattice.with_loss(valued, log_loss)
     if log_z == -math.inf:
         return SurrogateValue(0.0, -math.inf, np.zeros_like(lattice.arcs))
     log_value = log_z - lattice.score(truth)
@@ -116,7 +116,7 @@ def exponential(
     truth = _checked(lattice, automaton, y_true)
     if _is_max(form):
         return _exponential_of(_best_wrong(lattice, automaton, truth))
-    log_z, posterior, _ = arc_posteriors(lattice, _excluding(automaton, truth))
+    log_z, posterior, _ = lattice.with_loss(automaton.without(truth))
     if log_z == -math.inf:
         return SurrogateValue(0.0, -math.inf, np.zeros_like(lattice.arcs))
     log_value = log_z - lattice.score(truth)
@@ -167,11 +167,11 @@ def _best(
     lattice: DenseLattice, automaton: LossAutomaton, truth: Ints, offset: Floats, slope: Floats
 ) -> SurrogateValue:
     """Largest offset + slope * (cost + score - score of the truth), both by last state, with its gradient."""
-    from vcrf.kernels import product_log as kernels
+    from vcrf.kernels import log_domain
 
-    arcs, n_labels, ptr = lattice._flat(), lattice.n_labels, automaton.state_ptr
-    best = kernels.best_scores(arcs, n_labels, ptr, automaton.next, automaton.cost, automaton.init)
-    last = best[ptr[len(arcs)] :]
+    steps, loss = lattice.steps, sentence_loss(automaton)
+    best = log_domain.best_scores(steps, loss)
+    last = best[-len(steps.size) * len(loss.final) :].reshape(-1, len(loss.final)).T
     score = lattice.score(truth)
     reachable = last > -np.inf
     with np.errstate(invalid="ignore"):
@@ -180,42 +180,15 @@ def _best(
     value = float(ends[q, s])
     if value == -math.inf:
         return SurrogateValue(value, math.nan, np.zeros_like(lattice.arcs), truth)
-    labels = kernels.trace(arcs, n_labels, ptr, automaton.next, automaton.cost, best, int(q), int(s))
+    labels = log_domain.trace(steps, loss, best, int(q), int(s))
     gradient = slope[q] * (_arcs_of(lattice, labels) - _arcs_of(lattice, truth))
     return SurrogateValue(value, math.nan, gradient, labels)
 
 
 def _best_wrong(lattice: DenseLattice, automaton: LossAutomaton, truth: Ints) -> SurrogateValue:
     """Largest loss + score - score of the truth over the sequences that are not the truth; -inf if there is none."""
-    others = _excluding(automaton, truth)
+    others = automaton.without(truth)
     return _best(lattice, others, truth, others.final, np.ones(len(others.final)))
-
-
-def _excluding(automaton: LossAutomaton, truth: Ints) -> LossAutomaton:
-    """The automaton without the truth: one more state a layer that has read nothing else, and ends at -inf."""
-    ptr, nexts, costs = automaton.state_ptr, [], []
-    state = 0
-    for t, label in enumerate(truth):
-        layer = slice(int(ptr[t]), int(ptr[t + 1]))
-        own_next, own_cost = automaton.next[layer].copy(), automaton.cost[layer]
-        alone = own_next[state].copy()
-        alone[label] = ptr[t + 2] - ptr[t + 1]  # the new state of the next layer comes last
-        # In the first layer it takes the place of the only state.
-        nexts.append(alone[None] if t == 0 else np.concatenate([own_next, alone[None]]))
-        costs.append(own_cost[state][None] if t == 0 else np.concatenate([own_cost, own_cost[state][None]]))
-        state = int(automaton.next[ptr[t] + state, label])
-    final = np.append(automaton.final, -np.inf) if len(truth) else np.array([-np.inf])
-    widths = [len(layer) for layer in nexts] + [len(final)]
-    state_ptr = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
-    none = np.zeros((0, automaton.n_labels))
-    return LossAutomaton(
-        automaton.n_labels,
-        state_ptr,
-        np.concatenate([none.astype(np.int64), *nexts]),
-        np.concatenate([none, *costs]),
-        final,
-        automaton.init,
-    )
 
 
 # ---- arguments and small things ----
