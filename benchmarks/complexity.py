@@ -112,6 +112,7 @@ def cross_validate(data: Path, preset: str, folds: int, total: float, base_share
             truth += test.labels
             for choice in ("uniform", *CHOICES[:4]):
                 tagger = VCRF(
+ recipe="paper",
                     families=families, complexities=complexities(choice, train, families), norm="l1",
                     base_strength=base_share * total / len(train), n_jobs=1,
                     complexity_strength=(1.0 - base_share) * total / len(train),

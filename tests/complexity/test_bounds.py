@@ -231,7 +231,7 @@ FAMILIES = [Family("word", (Template(((0, "word"),)),)), Family("bias", (BIAS,))
 def fitted(tmp_path_factory: pytest.TempPathFactory):
     """A model read from its file, and its training data."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=8, n_suffixes=1, mean_length=4.0).sample(80, seed=3)
-    tagger = VCRF(families=FAMILIES, base_strength=0.02).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", families=FAMILIES, base_strength=0.02).fit(corpus.tokens, corpus.labels)
     path = tmp_path_factory.mktemp("model") / "m.vcrf"
     tagger.save(path)
     return load_model(path), corpus, tagger
@@ -293,7 +293,7 @@ def test_report_says_what_it_is_about(fitted) -> None:
     assert other.is_training_data is False
     assert "held-out sample" in [bound.name for bound in other.bounds]
     assert "not the data" in other.notes[0]
-    free = VCRF(families=FAMILIES[:1], complexity_strength=0.0, base_strength=0.0, max_passes=5)
+    free = VCRF(recipe="paper", families=FAMILIES[:1], complexity_strength=0.0, base_strength=0.0, max_passes=5)
     with pytest.warns(UserWarning, match="max_passes"):
         free.fit(corpus.tokens, corpus.labels)
     report = risk_report(

@@ -21,7 +21,7 @@ def test_known_methods_have_the_limits() -> None:
     )  # fmt: skip
     made = default.build(0.0, 0.1, 1e-3, None)
     assert made.words is None
-    assert made._form() == VCRF()._form() != VCRF(base_strength=0.1)._form()
+    assert made._form() == VCRF()._form() != VCRF(recipe="paper", base_strength=0.1)._form()
 
 
 def test_all_known_methods_can_be_chosen() -> None:

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from vcrf.tuning import TuneResult
 
 
+class Recipe(StrEnum):
+    """What the options are that are not given."""
+
+    ACCURATE = "accurate"
+    PAPER = "paper"
+
+
 class Families(StrEnum):
     """Ready sets of families."""
 
@@ -96,6 +103,13 @@ def train(
     tag: Tag = None,
     form: Form = None,
     input_format: Format = DataFormat.AUTO,
+    recipe: Annotated[
+        Recipe,
+        typer.Option(
+            help="Values of the options that are not given: those that label best, or the paper's. An option that is "
+            "given changes nothing else."
+        ),
+    ] = Recipe.ACCURATE,
     families: Annotated[Families, typer.Option(help="Which features there are.")] = Families.DEFAULT,
     words: Annotated[int | None, typer.Option(metavar="N", min=0, help="How far neighbouring words are read.")] = None,
     tags: Annotated[int | None, typer.Option(metavar="N", min=1, help="Longest tag pattern.")] = None,
@@ -116,35 +130,35 @@ def train(
     ] = Complexities.PAPER,
     base_strength: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.09 / sentences; 0.5 with l1."),
+        typer.Option(
+            metavar="X", min=0.0, help="Penalty on every family. Default: 0.09 / sentences; paper: 0.5 / sentences."
+        ),
     ] = None,
-    norm: Annotated[
-        Norm | None, typer.Option(help="Norm of the penalty: elastic, or l1 if a strength is given.")
-    ] = None,
+    norm: Annotated[Norm | None, typer.Option(help="Norm of the penalty. Default: elastic; paper: l1.")] = None,
     l1_ratio: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic. Default: 2/3; 1/2 with a strength."),
+        typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic. Default: 2/3; paper: 1/2."),
     ] = None,
     count_power: Annotated[
         float | None,
         typer.Option(
             metavar="X",
-            help="The quadratic part grows with the attribute's count to this power. Default: 0.35; 0 with a strength.",
+            help="The quadratic part grows with the attribute's count to this power. Default: 0.35; paper: 0.",
         ),
     ] = None,
     factors: Annotated[
         bool | None,
         typer.Option(
             "--factors/--no-factors",
-            help="Whether families that are many and rare pay more. Default: yes if no strength or norm is given.",
+            help="Whether families that are many and rare pay more. Default: yes; paper: no.",
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Task loss inside the surrogate: none, hamming, edit, ngram. Default with crf: 3 x wrong labels, none "
-            "if a strength or norm is given; else hamming.",
+            help="Task loss inside the surrogate: none, hamming, edit, ngram. Default with crf: 3 x wrong labels; "
+            "paper: none; with the other surrogates hamming.",
         ),
     ] = None,
     surrogate: Annotated[
@@ -187,7 +201,7 @@ def train(
     \b
     vcrf train my.conllu -o my.vcrf
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
-    vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
+    vcrf train news.tsv --recipe paper --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
@@ -204,7 +218,8 @@ def train(
     estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
     parameters: dict[str, Any] = {
-        "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
+        "recipe": recipe.value, "families": families.value, "words": words, "tags": tags, "affix": affix,
+        "norm": norm and norm.value,
         "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
         "count_power": count_power, "factors": factors, "complexities": complexities.value,
         "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
@@ -376,7 +391,7 @@ def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[Train
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with _saying_warnings(), compile_notice(), TrainingProgress(tagger.tol, title) as progress:
+    with _saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
 
         def callback(record: IterationRecord) -> bool:
             progress.update(record)

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from vcrf.arguments import recipes
+from vcrf.arguments.recipes import NAMES, Recipe, get_recipe, is_open
 from vcrf.classes import WordClasses
 from vcrf.complexity.features import FeatureComplexities
 from vcrf.decoding.constraints import Constraints
@@ -26,7 +28,6 @@ from vcrf.types import Floats, Label
 
 # Presets have a family for each word and each length: beyond this only their number grows.
 _MAX_LIMIT = 100
-_AUTO_LOSS = "hamming:normalised=False,cost=3"
 
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -75,11 +76,12 @@ class Parameters(SequenceEstimator):
 
     _fitted_counts = ("n_candidates_", "n_columns_")
     _kind = "crf"  # name of the surrogate
-    _default_strength = 0.09  # times 1 / m, with an l2 part
+    _recipes = recipes.CRF
 
     def __init__(
         self,
         *,
+        recipe: str = "accurate",
         families: str | Sequence[Family] = "default",
         words: int | None = None,
         tags: int | None = None,
@@ -94,7 +96,7 @@ class Parameters(SequenceEstimator):
         temperature: float | None = None,
         candidates: str = "all",
         complexities: str | Mapping[str, float] = "paper",
-        tol: float = 1e-3,
+        tol: float | None = None,
         max_passes: int | None = None,
         n_jobs: int | None = None,
         patience: int | None = None,
@@ -105,6 +107,7 @@ class Parameters(SequenceEstimator):
         inference: str = "auto",
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
     ) -> None:
+        self.recipe = recipe
         self.families = families
         self.words = words
         self.tags = tags
@@ -158,29 +161,17 @@ class Parameters(SequenceEstimator):
         return default_families(**given) if self.families == "default" else paper_families(**given)
 
     @property
-    def _has_strength(self) -> bool:
-        return self.complexity_strength is not None or self.base_strength is not None
+    def _recipe(self) -> Recipe:
+        return get_recipe(self._recipes, self.recipe)
 
-    @property
-    def _is_free(self) -> bool:
-        """Whether the form of the problem is left to us."""
-        return not self._has_strength and self.norm is None
+    def _value(self, name: str, n_sentences: int = 1) -> Any:
+        """What is in force of a parameter; of `base_strength` for a number of sentences."""
+        given = getattr(self, name)
+        return self._recipe.value(name, n_sentences) if is_open(name, given) else given
 
-    def _settled(self) -> dict[str, Any]:
-        """The parameters that make the form of the problem, whatever its strengths, none of them left open.
-
-        With no strength and no norm given they are what labels best in cross-validation.
-        """
-        defaults = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
-        if self._has_strength:
-            defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
-        form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
-        is_auto = isinstance(self.loss, str) and self.loss == "auto"
-        is_free = self._is_free
-        form["factors"] = is_free if self.factors is None else self.factors
-        form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
-        form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
-        return form
+    def _in_force(self, n_sentences: int) -> dict[str, Any]:
+        """The parameters that the recipe is about, none of them left open."""
+        return {name: self._value(name, n_sentences) for name in NAMES}
 
     def _warn_of_idle_complexities(self) -> None:
         """A choice of complexities is multiplied by a strength that is 0 unless given; `path` and `tune` give it."""
@@ -194,20 +185,18 @@ class Parameters(SequenceEstimator):
 
     def _form(self) -> dict[str, Any]:
         """The form of the penalty."""
-        settled = self._settled()
-        return {name: settled[name] for name in ("norm", "l1_ratio", "count_power")}
+        return {name: self._value(name) for name in ("norm", "l1_ratio", "count_power")}
 
     def _temperature(self) -> float:
-        temperature = self._settled()["temperature"]
+        temperature = self._value("temperature")
         if not _is_strength(temperature) or temperature == 0.0:
             raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
         return float(temperature)
 
     def _penalty(self, data: TrainingData) -> FamilyPenalty:
         form, problem = self._form(), data.problem
-        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / problem.text.n_sentences
-        base = default if self.base_strength is None else self.base_strength
-        complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
+        in_force = self._in_force(problem.text.n_sentences)
+        base, complexity = in_force["base_strength"], in_force["complexity_strength"]
         for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
             if not _is_strength(strength):
                 raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
@@ -222,7 +211,7 @@ class Parameters(SequenceEstimator):
 
     def _factors(self, problem: Problem) -> Floats:
         """What `base_strength` is multiplied by, (n_families,)."""
-        is_used = self._settled()["factors"]
+        is_used = self._value("factors")
         if not isinstance(is_used, (bool, np.bool_)):
             raise InputError(f"factors must be True, False or None, got {self.factors!r}.")
         return np.array([family.factor if is_used else 1.0 for family in problem.families])
@@ -234,7 +223,7 @@ class Parameters(SequenceEstimator):
         return choose(problem, self._kind, self._loss(classes))
 
     def _loss(self, classes: list[Label]) -> Loss | None:
-        loss = get_loss(self._settled()["loss"])
+        loss = get_loss(self._value("loss"))
         return None if loss is None else loss.for_labels(classes)
 
 

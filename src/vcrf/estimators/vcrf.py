@@ -23,6 +23,7 @@ from vcrf.arguments.inputs import (
     training_sentences,
 )
 from vcrf.arguments.open_labels import allowed_labels
+from vcrf.arguments.recipes import aimed_at
 from vcrf.arguments.running import (
     check_passes,
     check_patience,
@@ -47,9 +48,6 @@ from vcrf.solvers.result import IterationRecord, SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
 
-# With nothing given, the gap aimed at as a share of `tol`, if that is at least the second.
-_AIM, _LOOSE = 0.3, 1e-4
-
 
 class VCRF(Parameters):
     """Voted Conditional Random Field.
@@ -63,6 +61,9 @@ class VCRF(Parameters):
 
     Parameters
     ----------
+    recipe : "accurate" or "paper"
+        Gives every parameter that is left open its value: what labels best in cross-validation, or the problem above as
+        in the paper. A parameter that is given changes its own value and nothing else.
     families : "default", "paper" or list of Family
         "default" is a set for tagging; "paper" is H(k1, k2, k3), k1 <= words, 1 <= k2 <= tags, k3 <= affix.
         For feature dicts, attribute lists or arrays "default" is one family a feature name and tag patterns.
@@ -71,29 +72,28 @@ class VCRF(Parameters):
     complexity_strength : float, optional
         The paper's lambda. None means 0: every family is penalised alike.
     base_strength : float, optional
-        The paper's beta. None means, with m sentences, 0.5 / m for norms "l1" and "group" and 0.09 / m for the others.
+        The paper's beta. None means, with m sentences, 0.09 / m; 0.5 / m in the paper's recipe.
     norm : "l1", "l2", "elastic" or "group", optional
         With c_k the strength of a family: c_k |w|, c_k w^2 / 2,
         c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k times the Euclidean norm of the weights of each attribute of
-        the family, which come in together or not at all. None means the paper's "l1" if a strength is given, and
-        "elastic", which labels better, if none is.
+        the family, which come in together or not at all. None means "elastic"; "l1" in the paper's recipe.
     l1_ratio : float, optional
-        None means 2/3 if no strength is given, and 1/2 if one is.
+        None means 2/3; 1/2 in the paper's recipe.
     count_power : float, optional
         The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
-        its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
-        formula above, if one is.
+        its attribute: weights of frequent attributes pay more. None means 0.35; 0, the formula above, in the
+        paper's recipe.
     factors : bool, optional
         Whether `base_strength` is multiplied by `Family.factor`: of the default families, 2 for pairs of words, 1.5 for
-        words of neighbours and 1 for the others. None means yes if no strength and no norm is given.
+        words of neighbours and 1 for the others. None means True; False in the paper's recipe.
     loss : "auto", None, str or vcrf.losses.Loss
         Task loss inside the surrogate: a name ("hamming", the share of wrong labels in the sentence, "edit", "ngram",
-        ...: see docs/losses.md) or a loss object. None is 0. "auto" is None if a strength or a norm is given, else
-        "hamming:normalised=False,cost=3": three times the number of wrong labels, which labels better.
+        ...: see docs/losses.md) or a loss object. None is 0. "auto" is "hamming:normalised=False,cost=3", three
+        times the number of wrong labels; None in the paper's recipe.
     temperature : float, optional
         The weights of the model are divided by it after training. The best labels stay the same; probabilities
-        become less sure, as they have to after training with a loss. None means 1.6 for the loss that "auto" takes when
-        nothing is given, and 1 otherwise.
+        become less sure, as they have to after training with a loss. None means 1.6, for the loss of that recipe; 1 in
+        the paper's. Without a loss set it to 1.
     candidates : "all" or "observed"
         Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
     complexities : "paper", "general", "massart", "rademacher", "feature" or mapping from family name to number
@@ -101,9 +101,10 @@ class VCRF(Parameters):
         the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. With "feature"
         every feature has an r_j of its own, which grows with the square root of how often its attribute occurs; see
         `vcrf.complexity.feature_complexities`. Without a `complexity_strength` they change nothing, and `fit` warns.
-    tol : float
-        Stop when the duality gap is at most tol times the objective. With no strength and no norm given, at a third of
-        that (down to 1e-4): it takes a tenth more passes, and the labels are then those of the optimum.
+    tol : float, optional
+        Stop when the duality gap is at most tol times the objective. None means 1e-3. The accurate recipe aims at a
+        third of it (unless tol is below 1e-4): it takes a tenth more passes, and the labels are then those of the
+        optimum.
     max_passes : int, optional
         Limit on passes over the data.
     n_jobs : int, optional
@@ -133,6 +134,10 @@ class VCRF(Parameters):
     ----------
     classes_ : list
         The labels, sorted.
+    complexity_strength_, base_strength_, norm_, l1_ratio_, count_power_, factors_, loss_, temperature_, tol_
+        The parameters in force: given, or the recipe's.
+    aim_ : float
+        The relative gap that training aimed at: `tol_`, or a third of it.
     objective_, gap_ : float
         Value of the problem above at the weights, and how far it can be above the optimum.
     kkt_violation_ : float
@@ -153,7 +158,7 @@ class VCRF(Parameters):
     --------
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
     >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
-    >>> VCRF(base_strength=0.01).fit(X, y).predict([["the", "dog", "sleeps"]])
+    >>> VCRF().fit(X, y).predict([["the", "dog", "sleeps"]])
     [['DET', 'NOUN', 'VERB']]
     """
 
@@ -220,8 +225,7 @@ class VCRF(Parameters):
             last one.
         """
         points = list(grid)
-        # The loss is that of an estimator with strengths.
-        data = clone(self).set_params(base_strength=0.0)._read(X, y, sample_weight)
+        data = self._read(X, y, sample_weight)
         typical = float(np.mean(data.complexities))
         start: SolverResult | None = None
         for complexity, base in sorted(points, key=lambda point: strength_order(point, typical)):
@@ -333,6 +337,9 @@ class VCRF(Parameters):
         self.model_ = build_model(problem, penalty, result, data.classes, data.complexities, self._temperature())
         self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
+        for name, value in self._in_force(problem.text.n_sentences).items():
+            setattr(self, f"{name}_", value)
+        self.aim_ = self._aim()
         warn_unless_converged(result, "max_passes")
         return self
 
@@ -354,7 +361,7 @@ class VCRF(Parameters):
     def _judged(self, result: SolverResult) -> SolverResult:
         """A run that stopped before the gap it aimed at has converged if the gap is small enough for `tol`."""
         is_stopped = result.status in (Status.MAX_PASSES, Status.SETTLED, Status.STALLED)
-        if is_stopped and result.gap <= self.tol * result.objective:
+        if is_stopped and result.gap <= self._value("tol") * result.objective:
             return replace(result, status=Status.CONVERGED)
         return result
 
@@ -363,11 +370,14 @@ class VCRF(Parameters):
         """Whether a strength of 0 is refused."""
         return bool(self._form()["norm"] == "group")
 
+    def _aim(self) -> float:
+        """The relative gap that training aims at."""
+        return aimed_at(self._recipe, check_tol(self._value("tol")))
+
     def _running(self) -> dict[str, Any]:
         """How any solver is to run."""
-        tol = check_tol(self.tol)
         return {
-            "tol": _AIM * tol if self._is_free and tol >= _LOOSE else tol,
+            "tol": self._aim(),
             "max_passes": check_passes("max_passes", self.max_passes),
             "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose),

@@ -73,19 +73,13 @@ def tune(
     on_stage: Callable[[str], None] | None = None,
 ) -> TuneResult:
     """See `VCRF.tune`."""
-    from sklearn.base import clone
-
     if estimator.patience is not None:
         raise InputError(
             f"`tune` ends its points by a rule of its own, got patience={estimator.patience} too. Leave `patience` out."
         )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
-    # The form of the problem is settled before strengths are set, which would change its default.
-    form = estimator._settled()
-    keep = ("norm", "loss", "temperature", "factors") if form["norm"] == "l1" else form
-    estimator = clone(estimator).set_params(**{name: form[name] for name in keep})
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
-    grid = _grid(data, form["norm"], complexity_strengths, base_strengths)
+    grid = _grid(data, estimator._value("norm"), complexity_strengths, base_strengths)
     check_together(X_dev, y_dev)
     search = _Search(estimator, grid, settle, 1 if X_dev is not None else folds, on_stage)
     search.begin("tuning")
