@@ -266,7 +266,7 @@ def _check_predictions(fitted: Fitted) -> None:
     """Labels are among the best, probabilities are those of enumeration, on the sentences of training."""
     estimator, result, problem = fitted.drawn.estimator, fitted.result, fitted.problem
     X = [x for x in fitted.drawn.X if len(x)]
-    temperature = estimator._temperature() if isinstance(estimator, VCRF) else 1.0
+    temperature = estimator.temperature_ if isinstance(estimator, VCRF) else 1.0
     truth = Losses(problem, [feature_of(problem, number) for number in result.features], None)
     labels, marginals = estimator.predict(X), estimator.predict_marginals(X)
     number = {label: i for i, label in enumerate(estimator.classes_)}

@@ -183,13 +183,13 @@ def test_best_margin_is_the_smallest() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rho": 0.0}, "rho must be a positive"),
-        ({"rho": -1.0}, "rho must be a positive"),
-        ({"rho": 1e-308}, "rho must be a margin between"),
-        ({"rho": 1e300}, "rho must be a margin between"),
-        ({"delta": 0.0}, "delta must be a probability"),
-        ({"delta": 1.0}, "delta must be a probability"),
-        ({"delta": float("nan")}, "delta must be a probability"),
+        ({"rho": 0.0}, "`rho` must be a positive"),
+        ({"rho": -1.0}, "`rho` must be a positive"),
+        ({"rho": 1e-308}, "`rho` must be a margin between"),
+        ({"rho": 1e300}, "`rho` must be a margin between"),
+        ({"delta": 0.0}, "`delta` must be a probability"),
+        ({"delta": 1.0}, "`delta` must be a probability"),
+        ({"delta": float("nan")}, "`delta` must be a probability"),
         ({"loss_bound": math.inf}, "no bound"),
         ({"n_examples": 0}, "n_examples"),
         ({"margin": "middle"}, "'additive' or 'multiplicative'"),
@@ -307,9 +307,9 @@ def test_report_refuses_what_it_cannot_state(fitted) -> None:
     """Wrong margins and deltas, before any work; an empty sample."""
     model, corpus, _ = fitted
     text, y = intern_sentences(corpus.tokens), _numbers(corpus, model)
-    with pytest.raises(InputError, match="rho must be"):
+    with pytest.raises(InputError, match="`rho` must be"):
         risk_report(model, text, y, HammingLoss(), rho=0.0)
-    with pytest.raises(InputError, match="delta must be"):
+    with pytest.raises(InputError, match="`delta` must be"):
         risk_report(model, text, y, HammingLoss(), delta=2.0)
     with pytest.raises(InputError, match="no sentences"):
         risk_report(model, intern_sentences([]), y[:0], HammingLoss())

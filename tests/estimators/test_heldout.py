@@ -223,7 +223,7 @@ def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: p
     ("patience", "X_dev", "y_dev", "message"),
     [
         (3, None, None, "too few to do so: got 1. Give a development set"),
-        (0, [["a"]], [["A"]], "patience must be a positive number of rounds, or None, got 0"),
+        (0, [["a"]], [["A"]], "`patience` must be a positive number of rounds, got 0"),
         (None, [["a"]], None, "X_dev and y_dev belong together"),
         (None, [["a"]], [["A", "B"]], "Sentence 0: expected one label a token"),
         (None, [[]], [[]], "development set needs at least one labelled token"),

@@ -174,7 +174,7 @@ def test_ways_of_summing_that_a_solver_lacks_are_refused(tagger: VCRF) -> None:
     """Rather than ignored."""
     with pytest.raises(InputError, match="expected 'auto' or 'dense'"):
         tagger.fit([["a", "b"]] * 4, [["A", "B"]] * 4)
-    with pytest.raises(InputError, match="one of 'auto', 'dense', 'patterns'"):
+    with pytest.raises(InputError, match="`inference` must be 'auto', 'dense' or 'patterns', got 'nonsense'"):
         type(tagger)(inference="nonsense").fit([["a", "b"]] * 4, [["A", "B"]] * 4)
-    with pytest.raises(InputError, match="one of 'auto', 'dense', 'patterns'"):
+    with pytest.raises(InputError, match="`inference` must be 'auto', 'dense' or 'patterns', got 'nonsense'"):
         type(tagger)(norm="group", inference="nonsense").fit([["a", "b"]] * 4, [["A", "B"]] * 4)

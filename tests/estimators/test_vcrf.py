@@ -104,7 +104,7 @@ def test_complexities_without_a_strength_are_warned_of() -> None:
     numbers = {family.name: 2.0 for family in families}
     for choice in ("massart", numbers):
         idle = VCRF(recipe="paper", families=families, complexities=choice)
-        with pytest.warns(UserWarning, match="which is 0 unless given: .* Pass complexity_strength") as caught:
+        with pytest.warns(UserWarning, match="which is 0 unless given: .* Pass `complexity_strength`") as caught:
             idle.fit(X, Y)
         assert caught[0].filename == __file__
         assert idle.objective_ == VCRF(recipe="paper", families=families).fit(X, Y).objective_
@@ -150,7 +150,7 @@ def test_a_factor_is_a_positive_number(factor: Any) -> None:
 
 def test_factors_is_true_false_or_none() -> None:
     """A factor belongs to a family."""
-    with pytest.raises(InputError, match="factors must be True, False or None"):
+    with pytest.raises(InputError, match="`factors` must be True or False, got 2"):
         VCRF(factors=2).fit(X, Y)
 
 
@@ -367,22 +367,22 @@ def test_wrong_data_is_named(sentences: Any, labels: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"families": "best"}, "families must be 'default', 'paper' or a list"),
+        ({"families": "best"}, "`families` must be 'default', 'paper' or a list"),
         ({"families": []}, "at least one family"),
-        ({"families": [WORD], "tags": 2}, "tags limit a preset that reads tokens"),
-        ({"words": -1}, "words must be an integer from 0 to 100, got -1"),
-        ({"affix": 1_000_000}, "affix must be an integer from 0 to 100, got 1000000"),
-        ({"tags": 0}, "tags must be an integer from 1 to 100, got 0"),
-        ({"norm": "l3"}, "norm must be"),
+        ({"families": [WORD], "tags": 2}, "`tags` limit a preset that reads tokens"),
+        ({"words": -1}, "`words` must be an integer from 0 to 100, got -1"),
+        ({"affix": 1_000_000}, "`affix` must be an integer from 0 to 100, got 1000000"),
+        ({"tags": 0}, "`tags` must be an integer from 1 to 100, got 0"),
+        ({"norm": "l3"}, "`norm` must be"),
         ({"norm": "elastic", "l1_ratio": 1.5}, "l1_ratio"),
-        ({"loss": "nonsense"}, "loss must be None, a vcrf.losses.Loss, or one of"),
-        ({"candidates": "some"}, "candidates must be"),
-        ({"base_strength": -1.0}, "base_strength must be a finite number that is not negative, got -1.0"),
-        ({"complexity_strength": float("nan")}, "complexity_strength must be a finite number"),
-        ({"complexities": "mine"}, "complexities must be one of 'paper', .*, or a mapping"),
+        ({"loss": "nonsense"}, "`loss` must be None, a vcrf.losses.Loss, or one of"),
+        ({"candidates": "some"}, "`candidates` must be"),
+        ({"base_strength": -1.0}, "`base_strength` must be a finite number that is not negative, got -1.0"),
+        ({"complexity_strength": float("nan")}, "`complexity_strength` must be a finite number"),
+        ({"complexities": "mine"}, "`complexities` must be 'paper', .* or a mapping"),
         ({"families": [WORD], "complexities": {"wrod": 1.0}}, "missing word; unknown wrod"),
-        ({"tol": 0.0}, "tol must be a positive number"),
-        ({"n_jobs": 0}, "n_jobs must be positive"),
+        ({"tol": 0.0}, "`tol` must be a positive number"),
+        ({"n_jobs": 0}, "`n_jobs` must be positive"),
         ({"families": [Family("w", (NamedFeature("w"),))]}, "'w' is given by the user"),
     ],
 )
@@ -395,8 +395,8 @@ def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"families": "paper"}, "families='paper' reads words and affixes off tokens"),
-        ({"affix": 3}, "affix limit a preset that reads tokens"),
+        ({"families": "paper"}, "`families='paper'` reads words and affixes off tokens"),
+        ({"affix": 3}, "`affix` limit a preset that reads tokens"),
         ({"families": [WORD]}, "'word' is read off tokens"),
     ],
 )
@@ -492,7 +492,7 @@ def test_interrupt_keeps_the_model() -> None:
 
 def test_limit_on_passes_warns() -> None:
     """Stopping before the tolerance says how far it came and what to do."""
-    with pytest.warns(ConvergenceWarning, match="Relative gap .* raise max_passes"):
+    with pytest.warns(ConvergenceWarning, match="Relative gap .* raise `max_passes`"):
         VCRF(max_passes=2, tol=1e-9).fit(X, Y)
 
 
@@ -610,10 +610,10 @@ def test_interrupted_path_ends():
     [
         ({"families": None}, "list of Family objects"),
         ({"families": [1]}, "list of Family objects"),
-        ({"base_strength": "a"}, "base_strength must be a finite number"),
-        ({"max_passes": 0}, "max_passes must be a positive integer"),
-        ({"max_passes": -1}, "max_passes must be a positive integer"),
-        ({"tags": True}, "tags must be an integer"),
+        ({"base_strength": "a"}, "`base_strength` must be a finite number"),
+        ({"max_passes": 0}, "`max_passes` must be a positive integer"),
+        ({"max_passes": -1}, "`max_passes` must be a positive integer"),
+        ({"tags": True}, "`tags` must be an integer"),
     ],
 )
 def test_wrong_parameters_are_named_and_change_nothing(parameters, message):
@@ -708,7 +708,7 @@ def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) ->
     np.testing.assert_array_equal(one.model_.weights, 2.0 * two.model_.weights)
     assert one.objective_ == two.objective_
     assert one.predict(X) == two.predict(X)
-    with pytest.raises(InputError, match="temperature must be a positive number"):
+    with pytest.raises(InputError, match="`temperature` must be a positive number"):
         VCRF(temperature=0.0).fit(X, y)
 
 

@@ -294,10 +294,10 @@ def test_verbose_writes_a_line_a_point(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"folds": 1}, "folds must be an integer from 2 to the number of sentences, 45: got 1"),
+        ({"folds": 1}, "`folds` must be an integer from 2 to the number of sentences, 45: got 1"),
         ({"folds": 46}, "got 46"),
         ({"complexity_strengths": [0.0], "base_strengths": [0.0]}, r"a point other than \(0, 0\)"),
-        ({"base_strengths": [-1.0]}, "base_strength must be a finite number that is not negative, got -1.0"),
+        ({"base_strengths": [-1.0]}, "`base_strength` must be a finite number that is not negative, got -1.0"),
         ({"settle": 0.0}, "settle must be a share between 0 and 1"),
         ({"X_dev": [["a"]]}, "X_dev and y_dev belong together"),
     ],

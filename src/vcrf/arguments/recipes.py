@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from vcrf.errors import InputError
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -74,13 +72,6 @@ def form_of(name: str) -> dict[str, Any]:
 def is_open(name: str, value: object) -> bool:
     """Whether a parameter is left to the recipe; a loss of None is no loss."""
     return isinstance(value, str) and value == "auto" if name == "loss" else value is None
-
-
-def get_recipe(recipes: Recipes, name: object) -> Recipe:
-    """The recipe of a name."""
-    if not isinstance(name, str) or name not in recipes:
-        raise InputError(f"recipe must be one of {', '.join(map(repr, recipes))}, got {name!r}.")
-    return recipes[name]
 
 
 def aimed_at(recipe: Recipe, tol: float) -> float:

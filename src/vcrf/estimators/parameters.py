@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from vcrf.arguments import recipes
-from vcrf.arguments.recipes import NAMES, Recipe, get_recipe, is_open
+from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS, check
+from vcrf.arguments.recipes import NAMES, Recipe, is_open
 from vcrf.classes import WordClasses
 from vcrf.complexity.features import FeatureComplexities
 from vcrf.decoding.constraints import Constraints
@@ -25,9 +25,6 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import Callback
 from vcrf.types import Floats, Label
-
-# Presets have a family for each word and each length: beyond this only their number grows.
-_MAX_LIMIT = 100
 
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -133,27 +130,24 @@ class Parameters(SequenceEstimator):
         self.inference = inference
         self.word_classes = word_classes
 
+    def _check_parameters(self) -> None:
+        """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
+        for parameter in ESTIMATOR:
+            check(parameter.name, getattr(self, parameter.name))
+
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}
         given = {name: limit for name, limit in limits.items() if limit is not None}
         if not isinstance(self.families, str):
             _check_no_limits(given, "a list of families")
             if not _is_family_list(self.families):
-                raise InputError(
-                    f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
-                )
+                raise InputError(f"`families` must be {PARAMETERS['families'].kind.expected}, got {self.families!r}.")
             return list(self.families)
-        if self.families not in ("default", "paper"):
-            raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
-        for name, limit in given.items():
-            least = 1 if name == "tags" else 0
-            if not isinstance(limit, Integral) or isinstance(limit, bool) or not least <= limit <= _MAX_LIMIT:
-                raise InputError(f"{name} must be an integer from {least} to {_MAX_LIMIT}, got {limit!r}.")
         if isinstance(text, AttributeText):
             if self.families == "paper":
                 raise InputError(
-                    "families='paper' reads words and affixes off tokens: expected tokens as str, got given "
-                    "attributes. Pass lists of str, or families='default'."
+                    "`families='paper'` reads words and affixes off tokens: expected tokens as str, got given "
+                    "attributes. Pass lists of str, or `families='default'`."
                 )
             tags = given.pop("tags", 2)
             _check_no_limits(given, "given attributes")
@@ -162,7 +156,7 @@ class Parameters(SequenceEstimator):
 
     @property
     def _recipe(self) -> Recipe:
-        return get_recipe(self._recipes, self.recipe)
+        return self._recipes[self.recipe]
 
     def _value(self, name: str, n_sentences: int = 1) -> Any:
         """What is in force of a parameter; of `base_strength` for a number of sentences."""
@@ -178,8 +172,8 @@ class Parameters(SequenceEstimator):
         is_chosen = not isinstance(self.complexities, str) or self.complexities != "paper"
         if is_chosen and self.complexity_strength is None:
             warnings.warn(
-                "complexities are what complexity_strength multiplies, which is 0 unless given: they do not change "
-                "this training. Pass complexity_strength, or choose it by `tune`.",
+                "`complexities` are what `complexity_strength` multiplies, which is 0 unless given: they do not change "
+                "this training. Pass `complexity_strength`, or choose it by `tune`.",
                 stacklevel=3,
             )
 
@@ -187,22 +181,10 @@ class Parameters(SequenceEstimator):
         """The form of the penalty."""
         return {name: self._value(name) for name in ("norm", "l1_ratio", "count_power")}
 
-    def _temperature(self) -> float:
-        temperature = self._value("temperature")
-        if not _is_strength(temperature) or temperature == 0.0:
-            raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
-        return float(temperature)
-
     def _penalty(self, data: TrainingData) -> FamilyPenalty:
         form, problem = self._form(), data.problem
         in_force = self._in_force(problem.text.n_sentences)
         base, complexity = in_force["base_strength"], in_force["complexity_strength"]
-        for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
-            if not _is_strength(strength):
-                raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
-        for name in ("l1_ratio", "count_power"):
-            if not isinstance(form[name], Real) or isinstance(form[name], bool):
-                raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
         strengths, features = base * self._factors(problem), data.features
         if features is None or complexity == 0.0:
             return FamilyPenalty.from_strengths(complexity * data.complexities + strengths, **form)
@@ -212,8 +194,6 @@ class Parameters(SequenceEstimator):
     def _factors(self, problem: Problem) -> Floats:
         """What `base_strength` is multiplied by, (n_families,)."""
         is_used = self._value("factors")
-        if not isinstance(is_used, (bool, np.bool_)):
-            raise InputError(f"factors must be True, False or None, got {self.factors!r}.")
         return np.array([family.factor if is_used else 1.0 for family in problem.families])
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
@@ -231,16 +211,9 @@ def _is_family_list(value: object) -> bool:
     return isinstance(value, Iterable) and all(isinstance(family, Family) for family in value)
 
 
-def _is_strength(value: object) -> bool:
-    return isinstance(value, Real) and bool(0.0 <= float(value) < np.inf)
-
-
 def _check_no_limits(given: dict[str, int], what: str) -> None:
     if given:
         raise InputError(
-            f"{_listing(given)} limit a preset that reads tokens and mean nothing for {what}. Leave them out."
+            f"{', '.join(f'`{name}`' for name in sorted(given))} limit a preset that reads tokens and mean nothing "
+            f"for {what}. Leave them out."
         )
-
-
-def _listing(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

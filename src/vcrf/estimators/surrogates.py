@@ -66,8 +66,8 @@ class _MaxEstimator(VCRF):
         check_lattice(self.inference)
         if is_group and self.inference == "patterns":
             raise InputError(
-                f"inference='patterns': expected 'auto' or 'dense'. For {self._kind} with norm='group' 'patterns' is "
-                "not to be had; use another norm."
+                f"`inference='patterns'`: expected 'auto' or 'dense'. For {self._kind} with `norm='group'` 'patterns' "
+                "is not to be had; use another norm."
             )
         problem = data.problem
         return solve_max(

@@ -61,7 +61,6 @@ class Method:
         made = self.build(0.0, 1.0, tol=1e-3, max_passes=1).set_params(constraints=None)
         try:
             made._penalty(made._read([["a", "b"]], [["A", "B"]], None))
-            made._temperature()
         except InputError as error:
             raise InputError(f"Method {self.name!r}: {error}") from error
 

@@ -75,7 +75,8 @@ def tune(
     """See `VCRF.tune`."""
     if estimator.patience is not None:
         raise InputError(
-            f"`tune` ends its points by a rule of its own, got patience={estimator.patience} too. Leave `patience` out."
+            f"`tune` ends its points by a rule of its own, got `patience={estimator.patience}` too. Leave "
+            "`patience` out."
         )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
@@ -141,6 +142,7 @@ class _Search:
 
         tagger: VCRF = clone(self.estimator)
         tagger.set_params(complexity_strength=point.complexity, base_strength=point.base)
+        tagger._check_parameters()
         return tagger
 
     def solve_path(self, data: TrainingData, development: DevelopmentSet) -> None:
@@ -218,7 +220,7 @@ def _splits(n: int, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
     """Training and held-out sentences of each fold, drawn by the seed."""
     if not isinstance(folds, Integral) or isinstance(folds, bool) or not 2 <= folds <= n:
         raise InputError(
-            f"folds must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or give "
+            f"`folds` must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or give "
             "a development set."
         )
     order = np.random.default_rng(random_state).permutation(n)
