@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from sklearn.base import clone
+from sklearn.utils import estimator_checks
 
 import vcrf
 from commands import Call
@@ -164,3 +165,21 @@ def test_messages_write_parameters_as_code(name: str) -> None:
     """Otherwise the command line could not put its options in their place."""
     wrong = [f"{line}: {text}" for line, text in texts_of_messages(PACKAGE / name) if _BARE.search(text)]
     assert not wrong
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    "convention",
+    [
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_estimator_repr,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_conventions_of_scikit_learn(estimator: type[VCRF], convention: Any) -> None:
+    """Those about parameters; the others want arrays of numbers."""
+    convention(estimator.__name__, estimator())
