@@ -72,15 +72,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "tags = 1": {"tags": 1},
     "tags = 3": {"tags": 3},
     "no loss": {"loss": None},
-    "L2, observed pairs": {"norm": "l2", "candidates": "observed", "loss": LOSS},
+    "L2, observed pairs": {"norm": "l2", "candidates": "observed", "base": 0.09},
     "elastic without counts": {"count_power": 0.0},
     "counts to the power 0.5": {"count_power": 0.5},
-    "group norm": {"norm": "group", "loss": LOSS},
+    "group norm": {"norm": "group", "base": 0.5},
     "no factors of families": {"factors": False},
     "vote of four bootstrap samples": {"vote": "samples"},
     "vote of four times 70 % of the families": {"vote": "families"},
     "vote of tags = 1, 2, 3": {"vote": "orders"},
-    "L1, no loss, 0.5 / m": {"norm": "l1"},
+    "L1, no loss, 0.5 / m": {"recipe": "paper"},
     "L1, 1 / m": {"norm": "l1", "base": 1.0},
     "paper's complexities added": {"complexity": 0.09, "base": 0.09},
     "paper's complexities alone": {"complexity": 0.09, "base": 0.0},
@@ -125,10 +125,10 @@ def estimator(variant: dict[str, Any], split: Split, threads: int | None) -> VCR
     m = len(split.X)
     if complexity is not None:
         choice = options.get("complexities", "paper")
-        measured = VCRF(max_passes=1, complexities=choice, complexity_strength=0.0, n_jobs=threads)
+        measured = VCRF(recipe="paper", max_passes=1, complexities=choice, complexity_strength=0.0, n_jobs=threads)
         facts = measured.fit(split.X, split.y).families_
         complexity = complexity / m / float(np.mean([family.complexity for family in facts]))
-    form = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35, "loss": LOSS} | options
+    form = {"recipe": "paper", "norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35, "loss": LOSS} | options
     return VCRF(**form, base_strength=base / m, complexity_strength=complexity, n_jobs=threads)
 
 

@@ -90,7 +90,9 @@ def one_draw(world: World, m: int, strength: float, delta: float, rng: np.random
     drawn = rng.multinomial(m, world.probabilities)
     seen = np.flatnonzero(drawn)
     pairs, counts = [world.pairs[i] for i in seen], drawn[seen]
-    tagger = VCRF(families=FAMILIES, base_strength=strength, complexity_strength=0.0, tol=1e-2, n_jobs=1)
+    tagger = VCRF(
+        recipe="paper", families=FAMILIES, base_strength=strength, complexity_strength=0.0, tol=1e-2, n_jobs=1
+    )
     tagger.fit([x for x, _ in pairs], [y for _, y in pairs], sample_weight=counts.astype(float))
     model = tagger.model_
     number = {label: i for i, label in enumerate(model.labels)}

@@ -18,8 +18,8 @@ from peers import peak_bytes
 
 from vcrf import VCRF, read_corpus
 from vcrf.arguments.inputs import label_numbers, read_text, sorted_classes
+from vcrf.arguments.parameters import COMPLEXITIES
 from vcrf.complexity import FamilyCounts, family_complexities, gaussian_integral, moment_bound, rademacher
-from vcrf.complexity.choices import CHOICES
 from vcrf.data import Corpus
 from vcrf.families import Family, default_families, paper_families
 from vcrf.metrics import compare
@@ -76,7 +76,7 @@ def wide(data: Path) -> None:
     problem = problem_of(corpus.tokens, corpus.labels, paper_families(3, 2, 3))
     built = time.perf_counter()
     cpu = time.process_time()
-    for choice in CHOICES[:4]:
+    for choice in COMPLEXITIES[:4]:
         start = time.perf_counter()
         family_complexities(choice, problem)
         print(f"{choice:12} {time.perf_counter() - start:6.1f} s")
@@ -110,8 +110,9 @@ def cross_validate(data: Path, preset: str, folds: int, total: float, base_share
         for fold in range(folds):
             train, test = part(corpus, fold_of != fold), part(corpus, fold_of == fold)
             truth += test.labels
-            for choice in ("uniform", *CHOICES[:4]):
+            for choice in ("uniform", *COMPLEXITIES[:4]):
                 tagger = VCRF(
+ recipe="paper",
                     families=families, complexities=complexities(choice, train, families), norm="l1",
                     base_strength=base_share * total / len(train), n_jobs=1,
                     complexity_strength=(1.0 - base_share) * total / len(train),

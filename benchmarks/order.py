@@ -36,10 +36,12 @@ def measure(name: str, tag: str, order: int, inference: str, options: argparse.N
     X, y = X[: options.sentences], y[: options.sentences]
     X_test, y_test = peers.read_treebank(name, "test", tag)
     words, labels = [["a", "b", "c", "a", "b"]] * 2, [["A", "B", "C", "B", "A"]] * 2
-    VCRF(tags=order, base_strength=0.1, inference=inference).fit(words, labels).predict(words)
+    VCRF(recipe="paper", tags=order, base_strength=0.1, inference=inference).fit(words, labels).predict(words)
     strength = options.occurrences / len(X)
     began, cpu = time.perf_counter(), time.process_time()
-    tagger = VCRF(tags=order, norm="l1", base_strength=strength, inference=inference, n_jobs=options.jobs).fit(X, y)
+    tagger = VCRF(
+        recipe="paper", tags=order, norm="l1", base_strength=strength, inference=inference, n_jobs=options.jobs
+    ).fit(X, y)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     tagger.predict(X_test)
     began = time.process_time()

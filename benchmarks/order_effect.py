@@ -46,6 +46,7 @@ def evaluate(name: str, tag: str, order: int, share: float, options: argparse.Na
         train, test = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         m = len(train)
         tagger = VCRF(
+ recipe="paper",
             tags=order, base_strength=(1.0 - share) * options.occurrences / m,
             complexity_strength=share * options.occurrences / m / unit, tol=options.tol, n_jobs=options.jobs,
         ).fit([X[i] for i in train], [y[i] for i in train])  # fmt: skip

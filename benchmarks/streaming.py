@@ -31,7 +31,7 @@ finally:
 
 def train(path: Path) -> None:
     corpus = SyntheticLanguage().sample(200)
-    VCRF(base_strength=0.01).fit(corpus.tokens, corpus.labels).save(path)
+    VCRF(recipe="paper", base_strength=0.01).fit(corpus.tokens, corpus.labels).save(path)
 
 
 def sample_lines() -> bytes:

@@ -70,7 +70,9 @@ def vcrf_model(name: str, families: str, cache: Path) -> Path:
     path = cache / f"{name}-{families}.vcrf"
     if not path.exists():
         tokens, labels = peers.read_treebank(name, "train")
-        tagger = VCRF(families=FAMILIES[families](), base_strength=C1 / len(tokens), tol=0.01, max_passes=150)
+        tagger = VCRF(
+            recipe="paper", families=FAMILIES[families](), base_strength=C1 / len(tokens), tol=0.01, max_passes=150
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it may stop before it has converged
             tagger.fit(tokens, labels).save(path)

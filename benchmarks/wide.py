@@ -29,6 +29,7 @@ def sample(share: float, seed: int) -> tuple[list[list[str]], list[list[str]]]:
 
 def train(X: list[list[str]], y: list[list[str]], complexity: float, base: float, tol: float, jobs: int) -> VCRF:
     tagger = VCRF(
+        recipe="paper",
         families="paper",
         words=3,
         tags=2,

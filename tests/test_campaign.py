@@ -57,7 +57,7 @@ def test_kills(tmp_path: Path) -> None:
     """A labelling that is killed at once, ended half way, and left alone."""
     corpus = SyntheticLanguage(n_labels=4).sample(30)
     (tmp_path / "text.conllu").write_text(conllu(corpus) * 20, encoding="utf-8")
-    VCRF(base_strength=0.1).fit(corpus.tokens, corpus.labels).save(tmp_path / "good-train")
+    VCRF(recipe="paper", base_strength=0.1).fit(corpus.tokens, corpus.labels).save(tmp_path / "good-train")
     began = time.monotonic()
     start(*kills._arguments("tag", tmp_path, tmp_path / "good-tag")).communicate(timeout=120)
     seconds = time.monotonic() - began

@@ -130,7 +130,14 @@ def test_paper_families_to_a_certified_gap(tamil):
     """H(k1<=1, k2<=2, k3<=2) on Tamil: converged, sparse, and a token error of a tagger."""
     (_, labels, tokens), (_, test_labels, test_tokens) = tamil
     tagger = VCRF(
-        families="paper", words=1, tags=2, affix=2, complexity_strength=1e-2, base_strength=2e-3, n_jobs=2
+        recipe="paper",
+        families="paper",
+        words=1,
+        tags=2,
+        affix=2,
+        complexity_strength=1e-2,
+        base_strength=2e-3,
+        n_jobs=2,
     ).fit(tokens, labels)
     assert tagger.gap_ <= 1e-3 * tagger.objective_
     assert tagger.n_active_ < 0.01 * tagger.n_candidates_
@@ -140,7 +147,7 @@ def test_paper_families_to_a_certified_gap(tamil):
 def test_group_norm_closes_its_gap(treebank):
     """Frequent columns are a thousand times stiffer than rare ones: the gap must close all the same."""
     corpus = read_corpus(treebank("tamil"), tag="upos", split="train")
-    tagger = VCRF(norm="group", max_passes=3_000).fit(corpus.tokens[:40], corpus.labels[:40])
+    tagger = VCRF(recipe="paper", norm="group", max_passes=3_000).fit(corpus.tokens[:40], corpus.labels[:40])
     assert tagger.gap_ <= 1e-3 * tagger.objective_
     weights = tagger.result_.features, tagger.result_.weights
     assert len(weights[0]) == np.count_nonzero(weights[1]) > 0

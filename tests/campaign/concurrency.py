@@ -52,7 +52,7 @@ def _prepare(directory: Path) -> State:
     model, text = directory / "model.vcrf", directory / "text.conllu"
     with warnings.catch_warnings(action="ignore"):
         fits = {strength: _fit(corpus, strength) for strength in _STRENGTHS}
-        VCRF(base_strength=0.02, max_passes=20).fit(corpus.tokens, corpus.labels).save(model)
+        VCRF(recipe="paper", base_strength=0.02, max_passes=20).fit(corpus.tokens, corpus.labels).save(model)
     text.write_text(conllu(corpus), encoding="utf-8")
     labelled = _command(["tag", model, text], environment()).stdout
     return State(directory, corpus, model, text, labelled, fits)
@@ -60,7 +60,9 @@ def _prepare(directory: Path) -> State:
 
 def _fit(corpus: Corpus, strength: float) -> bytes:
     """The weights of a fit; it warns that it is not done."""
-    tagger = VCRF(base_strength=strength / 50, max_passes=15, n_jobs=2).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", base_strength=strength / 50, max_passes=15, n_jobs=2).fit(
+        corpus.tokens, corpus.labels
+    )
     return tagger.result_.weights.tobytes()
 
 

@@ -165,7 +165,7 @@ def _draw_estimator(rng: np.random.Generator, kind: str, form: str, n_labels: in
             params |= {"words": int(rng.integers(0, 2)), "affix": int(rng.integers(0, 2))}
         elif n_labels ** params["tags"] > 9:
             params["tags"] = 2
-    params["norm"] = str(rng.choice(["l1", "l2", "elastic", "group"]))
+    params |= {"recipe": "paper", "norm": str(rng.choice(["l1", "l2", "elastic", "group"]))}
     params["inference"] = str(rng.choice(["auto", "auto", "dense", "patterns"]))
     if rng.random() < 0.9:
         params["base_strength"] = float(10.0 ** rng.uniform(-2.5, 0.3))
@@ -201,7 +201,8 @@ def _fit(drawn: Drawn) -> Fitted:
         is_group = estimator._form()["norm"] == "group"
         fitted = Fitted(drawn, data.problem, estimator._penalty(data), loss, is_group)
     assert estimator.status_ is Status.CONVERGED, estimator.status_
-    assert fitted.result.gap <= estimator.tol * fitted.result.objective
+    tol = estimator.tol if isinstance(estimator, CRF) else estimator.tol_
+    assert fitted.result.gap <= tol * fitted.result.objective
     return fitted
 
 
@@ -264,7 +265,7 @@ def _check_predictions(fitted: Fitted) -> None:
     """Labels are among the best, probabilities are those of enumeration, on the sentences of training."""
     estimator, result, problem = fitted.drawn.estimator, fitted.result, fitted.problem
     X = [x for x in fitted.drawn.X if len(x)]
-    temperature = estimator._temperature() if isinstance(estimator, VCRF) else 1.0
+    temperature = estimator.temperature_ if isinstance(estimator, VCRF) else 1.0
     truth = Losses(problem, [feature_of(problem, number) for number in result.features], None)
     labels, marginals = estimator.predict(X), estimator.predict_marginals(X)
     number = {label: i for i, label in enumerate(estimator.classes_)}

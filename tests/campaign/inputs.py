@@ -67,7 +67,7 @@ def prepare(scratch: Path) -> State:
     )
     text = "".join(" ".join(tokens) + "\n" for tokens in corpus.tokens)
     model = scratch / "model.vcrf"
-    VCRF(base_strength=0.05, tags=2).fit(corpus.tokens, corpus.labels).save(model)
+    VCRF(recipe="paper", base_strength=0.05, tags=2).fit(corpus.tokens, corpus.labels).save(model)
     return State(scratch, model, {"conllu": conllu(corpus, "train"), "columns": columns, "text": text})
 
 

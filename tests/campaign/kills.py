@@ -78,7 +78,10 @@ def _prepare(directory: Path) -> State:
 
 def _arguments(name: str, directory: Path, output: Path) -> list[object]:
     if name == "train":
-        return ["train", directory / "train.conllu", "-o", output, "--base-strength", 1e-3, "--threads", 1]
+        return [
+            "train", directory / "train.conllu", "-o", output, "--recipe", "paper", "--base-strength", 1e-3,
+            "--threads", 1,
+        ]  # fmt: skip
     if name == "tag":
         return ["tag", directory / "good-train", directory / "text.conllu", "-o", output]
     small = ["--words", 1, "--affix", 1, "--grid", "quick", "--max-passes", 10, "--tables", "results", "--runs", 1]

@@ -79,13 +79,13 @@ def taggers() -> Iterable[Any]:
     word, suffix = Template(((0, "word"),)), Template(((0, "suffix:1"), (-1, "word")), pad=True)
     own = [Family("word", (word, suffix)), Family("pairs", (BIAS,), 2), Family("triples", (BIAS,), 3, 2.0)]
     local = [Family("word", (word,)), Family("word and tags", (word,), 3), Family("pairs", (BIAS,), 2)]
-    few = {"max_passes": 3, "norm": "l2", "base_strength": 0.05}
+    few = {"recipe": "paper", "max_passes": 3, "norm": "l2", "base_strength": 0.05}
     small = {**few, "words": 0, "affix": 1}
     yield trained(VCRF(**small, tags=1), WORDS, TAGS)
     yield trained(VCRF(**small, tags=2, loss=losses.EditLoss(band=2), random_state=3), WORDS, TAGS)
     yield trained(VCRF(families=own, **few), WORDS, TAGS)
     # Few of the tag patterns of six labels are seen: these models tag on an automaton.
-    seen = {"candidates": "observed", "base_strength": 0.01, "norm": "l2", "max_passes": 9}
+    seen = {"recipe": "paper", "candidates": "observed", "base_strength": 0.01, "norm": "l2", "max_passes": 9}
     yield trained(VCRF(families=own, **seen), WORDS, MANY)
     yield trained(VCRF(families=local, **seen), WORDS, MANY)
     yield trained(VCRF(**small, tags=2, constraints="BIO"), WORDS, SPANS)

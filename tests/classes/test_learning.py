@@ -117,7 +117,7 @@ def test_rare_words_get_no_class() -> None:
     with pytest.raises(InputError, match="two words that occur 4 times, got 0 in 8 tokens"):
         learn_classes(sentences, 2, min_count=4)
     for options in ({"number": 1}, {"number": 2.5}, {"min_count": 0}, {"min_count": True}):
-        with pytest.raises(InputError, match=f"{next(iter(options))} must be an integer of at least"):
+        with pytest.raises(InputError, match=f"`{next(iter(options))}` must be an integer of at least"):
             learn_classes(sentences, **options)
 
 

@@ -161,7 +161,7 @@ def test_files_that_do_not_fit_are_refused(tagger: VCRF) -> None:
 
 def test_wrong_parameters_are_named(tmp_path) -> None:
     """A number is no table; given attributes have no words."""
-    with pytest.raises(InputError, match="classes must be the path of a file"):
+    with pytest.raises(InputError, match="`word_classes` must be the path of a file"):
         VCRF(word_classes=3).fit(X, Y)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="expected a readable file"):
         VCRF(word_classes=tmp_path / "no").fit(X, Y)

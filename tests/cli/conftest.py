@@ -36,7 +36,7 @@ def call() -> Call:
 def model(call: Call, treebank_file: Path) -> Path:
     """A model trained on the split train, labels UPOS."""
     path = treebank_file.parent / "upos.vcrf"
-    call("train", treebank_file, "--split", "train", "-o", path, "--base-strength", "0.02")
+    call("train", treebank_file, "--split", "train", "-o", path, "--recipe", "paper", "--base-strength", "0.02")
     return path
 
 
@@ -44,5 +44,8 @@ def model(call: Call, treebank_file: Path) -> Path:
 def xpos_model(call: Call, treebank_file: Path) -> Path:
     """A weaker model, labels XPOS."""
     path = treebank_file.parent / "xpos.vcrf"
-    call("train", treebank_file, "--split", "train", "-o", path, "--base-strength", "0.2", "--tag", "xpos")
+    call(
+        "train", treebank_file, "--split", "train", "-o", path, "--recipe", "paper", "--base-strength", "0.2", "--tag",
+        "xpos",
+    )  # fmt: skip
     return path

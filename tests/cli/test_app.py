@@ -89,10 +89,10 @@ def test_wrong_calls_exit_with_2_and_say_how(args: list[str], call: Call) -> Non
 
 def test_messages_of_the_library_name_options() -> None:
     """A user of the command line has never heard of its parameters."""
-    assert in_options("x: tag='xpos', pass format='columns' or split=dev.") == (
+    assert in_options("x: `tag='xpos'`, pass `format='columns'` or `split=dev`.") == (
         "x: --tag xpos, pass --input-format columns or --split dev."
     )
-    assert in_options("base_strength must be finite") == "--base-strength must be finite"
+    assert in_options("`base_strength` must be finite") == "--base-strength must be finite"
     assert in_options("x.conllu:3: expected ID 2") == "x.conllu:3: expected ID 2"
 
 

@@ -80,5 +80,5 @@ def test_constraints_are_pointed_out(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "m.vcrf"
     data = tmp_path / "spans.tsv"
     data.write_text("a\tB-X\nb\tI-X\nc\tO\n\nc\tO\na\tB-X\n\n")
-    call("train", data, "-o", path, "--constraints", "BIO", "--base-strength", "0.01")
+    call("train", data, "-o", path, "--constraints", "BIO", "--recipe", "paper", "--base-strength", "0.01")
     assert "labels under constraints" in call("bound", path, data).stderr

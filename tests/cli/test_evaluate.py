@@ -47,7 +47,7 @@ def test_the_column_of_training_is_evaluated(xpos_model: Path, treebank_file: Pa
 def test_two_models_are_compared(model: Path, treebank_file: Path, tmp_path: Path, call: Call) -> None:
     """The difference, its interval, and a test."""
     weak = tmp_path / "weak.vcrf"
-    call("train", treebank_file, "--split", "train", "-o", weak, "--base-strength", 0.5)
+    call("train", treebank_file, "--split", "train", "-o", weak, "--recipe", "paper", "--base-strength", 0.5)
     found = json.loads(call("eval", model, weak, treebank_file, "--split", "test", "--json").stdout)
     a, b = found["models"]
     comparison = found["comparison"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from commands import Call
 from hostile import Parts
 from vcrf.cli import demo
+from vcrf.compat import CRF
 from vcrf.labelling.loading import load_tagger
 from vcrf.model.file import load_model
 
@@ -30,6 +32,21 @@ def test_show_tells_families_facts_and_features(model: Path, call: Call) -> None
     for label, features in found["features"].items():
         heaviest = sorted((abs(f.weight) for f in by_label[label]), reverse=True)[:3]
         assert [abs(f["weight"]) for f in features] == heaviest
+
+
+def test_show_tells_the_parameters_in_force(model: Path, call: Call) -> None:
+    """Given or of the recipe; a vote, or an old file, has none."""
+    found = json.loads(call("show", model, "--json").stdout)
+    assert found["parameters"]["recipe"] == "paper"
+    assert found["in_force"] == {
+        "complexity_strength": 0.0, "base_strength": 0.02, "norm": "l1", "l1_ratio": 0.5, "count_power": 0.0,
+        "factors": False, "loss": None, "temperature": 1.0, "tol": 1e-3,
+    }  # fmt: skip
+    text = call("show", model).stdout
+    for name, value in {**found["in_force"], "recipe": "paper"}.items():
+        assert re.search(rf"{name}\s+{re.escape(str(value))}\b", text)
+    CRF().fit([[{"w": "a"}]], [["X"]]).save(model.parent / "crf.vcrf")
+    assert json.loads(call("show", model.parent / "crf.vcrf", "--json").stdout)["in_force"] == {}
 
 
 def test_show_one_label(model: Path, call: Call) -> None:

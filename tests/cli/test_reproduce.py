@@ -105,7 +105,7 @@ def test_more_methods_in_one_table(folder: Path, tmp_path: Path, call: Call) -> 
     call("reproduce", "--data", folder, *SMALL, *args, "--method", "short=paper tags=1")
     text = (tmp_path / "tables.md").read_text(encoding="utf-8")
     assert "| invented | short |" in text
-    assert "`VCRF(affix=1, families='paper', norm='l1', tags=1, words=1)`" in text
+    assert "`VCRF(affix=1, families='paper', norm='l1', recipe='paper', tags=1, words=1)`" in text
 
 
 def test_no_noise_fills_both_tables(folder: Path, tmp_path: Path, call: Call) -> None:

@@ -47,7 +47,7 @@ def wait_for(process: subprocess.Popen[bytes], sign: bytes, times: int = 1) -> N
 def test_train_saves_the_model_reached(number: int, code: int, long_training: Path, tmp_path: Path) -> None:
     """As Ctrl-C does; the exit code is 128 + the signal."""
     path = tmp_path / "m.vcrf"
-    with start("train", long_training, "-o", path, "--base-strength", 1e-4) as process:
+    with start("train", long_training, "-o", path, "--recipe", "paper", "--base-strength", 1e-4) as process:
         wait_for(process, b"training", 3)
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
@@ -121,7 +121,9 @@ def test_nohup_stays_nohup(long_training: Path, tmp_path: Path) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     path = tmp_path / "m.vcrf"
-    with start("train", long_training, "-o", path, "--base-strength", 1e-4, preexec_fn=ignore) as process:
+    with start(
+        "train", long_training, "-o", path, "--recipe", "paper", "--base-strength", 1e-4, preexec_fn=ignore
+    ) as process:
         wait_for(process, b"training", 2)
         process.send_signal(signal.SIGHUP)
         wait_for(process, b"training", 2)
@@ -140,7 +142,10 @@ def test_a_terminal_that_is_closed_does_not_lose_the_model(long_training: Path, 
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
     path = tmp_path / "m.vcrf"
-    args: Any = [sys.executable, "-m", "vcrf", "train", str(long_training), "-o", str(path), "--base-strength", "1e-4"]
+    args: Any = [
+        sys.executable, "-m", "vcrf", "train", str(long_training), "-o", str(path), "--recipe", "paper",
+        "--base-strength", "1e-4",
+    ]  # fmt: skip
     process = subprocess.Popen(
         args, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs,
         start_new_session=True, preexec_fn=take_terminal,

@@ -26,7 +26,9 @@ KEYS = {
 def test_json_has_the_facts_and_nothing_else_is_on_stdout(treebank_file: Path, tmp_path: Path, call: Call) -> None:
     """They agree with the model that was written."""
     path = tmp_path / "m.vcrf"
-    result = call("train", treebank_file, "--split", "train", "-o", path, "--base-strength", "0.05", "--json")
+    result = call(
+        "train", treebank_file, "--split", "train", "-o", path, "--recipe", "paper", "--base-strength", "0.05", "--json"
+    )
     report = json.loads(result.stdout)
     assert set(report) == KEYS
     tagger = load(path)
@@ -42,13 +44,15 @@ def test_options_reach_the_estimator(treebank_file: Path, tmp_path: Path, call: 
     path = tmp_path / "m.vcrf"
     call(
         "train", treebank_file, "-o", path, "--families", "paper", "--words", 1, "--tags", 2, "--affix", 0,
-        "--complexity-strength", 0.1, "--base-strength", 0.05, "--norm", "elastic", "--l1-ratio", 0.9,
+        "--recipe", "paper", "--complexity-strength", 0.1, "--base-strength", 0.05, "--norm", "elastic",
+        "--l1-ratio", 0.9,
         "--loss", "hamming", "--tol", 0.1, "--max-passes", 500, "--threads", 1, "--seed", 7,
         "--complexities", "feature", "--count-power", 0.2, "--no-factors",
     )  # fmt: skip
     found = load(path).get_params()
     expected = {
-        "families": "paper", "words": 1, "tags": 2, "affix": 0, "complexity_strength": 0.1, "base_strength": 0.05,
+        "recipe": "paper", "families": "paper", "words": 1, "tags": 2, "affix": 0,
+        "complexity_strength": 0.1, "base_strength": 0.05,
         "norm": "elastic", "l1_ratio": 0.9, "loss": "hamming", "tol": 0.1, "max_passes": 500, "n_jobs": 1,
         "random_state": 7, "complexities": "feature", "count_power": 0.2, "factors": False,
     }  # fmt: skip
@@ -58,7 +62,10 @@ def test_options_reach_the_estimator(treebank_file: Path, tmp_path: Path, call: 
 def test_the_estimate_has_two_names(treebank_file: Path, tmp_path: Path, call: Call) -> None:
     """As in the library."""
     path = tmp_path / "m.vcrf"
-    call("train", treebank_file, "-o", path, "--complexities", "estimate", "--complexity-strength", 0.1, "--affix", 0)
+    call(
+        "train", treebank_file, "-o", path, "--complexities", "estimate", "--recipe", "paper", "--complexity-strength",
+        0.1, "--affix", 0,
+    )  # fmt: skip
     assert load(path).complexities == "estimate"
 
 
@@ -67,16 +74,22 @@ def test_surrogates_and_losses_by_name(corpus: Corpus, tmp_path: Path, call: Cal
     data, path = tmp_path / "a.conllu", tmp_path / "m.vcrf"
     data.write_text(conllu(corpus[:12]))
     expected = {
-        "crf": ("VCRF", "auto"),
+        "crf": ("VCRF", None),
         "exponential": ("VExponential", "hamming"),
         "structsvm": ("StructSVM", "hamming"),
     }
     for surrogate, (name, loss) in expected.items():
-        call("train", data, "-o", path, "--surrogate", surrogate, "--norm", "elastic", "--base-strength", 0.05)
+        call(
+            "train", data, "-o", path, "--surrogate", surrogate, "--recipe", "paper", "--norm", "elastic",
+            "--base-strength", 0.05,
+        )  # fmt: skip
         tagger = load(path)
-        assert (type(tagger).__name__, tagger.loss) == (name, loss)
-        assert tagger.gap_ <= tagger.tol * tagger.objective_
-    call("train", data, "-o", path, "--surrogate", "m3n", "--loss", "ngram", "--base-strength", 0.2, "--tol", 0.05)
+        assert (type(tagger).__name__, tagger.loss_) == (name, loss)
+        assert tagger.gap_ <= tagger.tol_ * tagger.objective_
+    call(
+        "train", data, "-o", path, "--surrogate", "m3n", "--loss", "ngram", "--recipe", "paper", "--base-strength", 0.2,
+        "--tol", 0.05,
+    )  # fmt: skip
     assert (load(path).loss, load(path).tol) == ("ngram", 0.05)
 
 
@@ -85,7 +98,9 @@ def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call
     for name, part in (("a", corpus[:20]), ("b", corpus[20:40]), ("dev", corpus[40:60])):
         (tmp_path / f"{name}.conllu").write_text(conllu(part))
     a, b, dev, model = (tmp_path / name for name in ("a.conllu", "b.conllu", "dev.conllu", "m.vcrf"))
-    report = json.loads(call("train", a, b, "--dev", dev, "-o", model, "--base-strength", 0.05, "--json").stdout)
+    report = json.loads(
+        call("train", a, b, "--dev", dev, "-o", model, "--recipe", "paper", "--base-strength", 0.05, "--json").stdout
+    )
     low, high = report["dev_token_error_interval"]
     assert low < report["dev_token_error"] < high
     facts = load_model(model).facts
@@ -105,7 +120,10 @@ def test_the_way_of_summing_does_not_change_the_model(treebank_file: Path, tmp_p
     """Over all histories or over the patterns in use."""
     objectives = []
     for inference in ("dense", "patterns"):
-        how = ("--tags", 3, "--base-strength", 0.01, "--norm", "elastic", "--inference", inference, "--tol", 1e-6)
+        how = (
+            "--tags", 3, "--recipe", "paper", "--base-strength", 0.01, "--norm", "elastic", "--inference", inference,
+            "--tol", 1e-6,
+        )  # fmt: skip
         report = call("train", treebank_file, *how, "-o", tmp_path / "m.vcrf", "--json").stdout
         objectives.append(json.loads(report)["objective"])
     assert objectives[0] == pytest.approx(objectives[1], rel=2e-6)
@@ -119,7 +137,7 @@ def test_the_split_of_the_same_file_can_be_the_development_data(
 ) -> None:
     """As in treebanks that are one file."""
     args = ("train", treebank_file, "--split", "train", "--dev-split", "test", "-o", tmp_path / "m", "--json")
-    assert "dev_token_error" in json.loads(call(*args, "--base-strength", 0.05).stdout)
+    assert "dev_token_error" in json.loads(call(*args, "--recipe", "paper", "--base-strength", 0.05).stdout)
 
 
 @pytest.mark.parametrize("by_folds", [True, False])
@@ -129,7 +147,7 @@ def test_tune_chooses_the_strengths(by_folds: bool, treebank_file: Path, tmp_pat
     how = ("--folds", 2) if by_folds else ("--dev-split", "test")
     result = call(
         "train", treebank_file, "--split", "train", "--tune", *how, "--plot", picture, "-o", model, "--json",
-        "--complexity-strength", 0,
+        "--recipe", "paper", "--complexity-strength", 0,
     )  # fmt: skip
     report = json.loads(result.stdout)
     rows, best = report["tuning"], report["best"]
@@ -154,7 +172,7 @@ def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: C
     """A column file from standard input."""
     rows = ["".join(f"{a}\tx\t{b}\n" for a, b in zip(s.tokens, s.labels, strict=True)) for s in corpus]
     path = tmp_path / "m.vcrf"
-    call("train", "-", "-o", path, "--base-strength", 0.05, given="\n".join(rows))
+    call("train", "-", "-o", path, "--recipe", "paper", "--base-strength", 0.05, given="\n".join(rows))
     facts = load_model(path).facts
     assert facts is not None
     assert facts.layout == Layout("columns", 0, 2, 3)
@@ -171,9 +189,9 @@ def test_the_model_remembers_the_columns(corpus: Corpus, tmp_path: Path, call: C
         ("a\tX\n", ["--loss", "nonsense"], "--loss nonsense: expected one of none, auto, hamming, ngram, edit"),
         ("a\tX\n", ["--loss", "nonsense"], "Parameters of a loss follow a colon, as in edit:band=2"),
         ("a\tX\n", ["--loss", "ngram:m=3"], "ngram has no parameter m: it has n, normalised."),
-        ("a\tX\n", ["--l1-ratio", "0"], "--l1-ratio must lie between 0 and 1, both excluded, for the elastic net"),
-        ("a\tX\n", ["--l1-ratio", "1"], "At 0 that is --norm l2, at 1 --norm l1."),
-        ("a\tX\n", ["--surrogate", "nonsense"], "--surrogate nonsense: expected one of crf"),
+        ("a\tX\n", ["--l1-ratio", "0"], "--l1-ratio must be a number between 0 and 1, both excluded"),
+        ("a\tX\n", ["--l1-ratio", "1"], "(at 0 the elastic norm would be --norm l2, at 1 --norm l1), got 1.0."),
+        ("a\tX\n", ["--surrogate", "nonsense"], "'--surrogate': 'nonsense' is not one of 'crf', 'structboost'"),
         ("a\tX\n", ["--tol", "-1"], "--tol must be a positive number"),
         ("a\tX\n", ["--constraints", "nonsense"], "nonsense"),
     ],
@@ -224,7 +242,7 @@ def wait_for_progress(process: object) -> None:
 def test_ctrl_c_saves_the_best_model_so_far(long_training: Path, tmp_path: Path) -> None:
     """Exit code 130, the file is a model, and the message says so."""
     path = tmp_path / "m.vcrf"
-    with start("train", long_training, "-o", path, "--base-strength", 1e-4, "--json") as process:
+    with start("train", long_training, "-o", path, "--recipe", "paper", "--base-strength", 1e-4, "--json") as process:
         wait_for_progress(process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
@@ -240,7 +258,7 @@ def test_ctrl_c_saves_the_best_model_so_far(long_training: Path, tmp_path: Path)
 def test_a_second_ctrl_c_does_not_lose_the_model(long_training: Path, tmp_path: Path) -> None:
     """The first is answered at once; the others change nothing."""
     path = tmp_path / "m.vcrf"
-    with start("train", long_training, "-o", path, "--base-strength", 1e-4) as process:
+    with start("train", long_training, "-o", path, "--recipe", "paper", "--base-strength", 1e-4) as process:
         wait_for_progress(process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
@@ -260,7 +278,7 @@ def test_a_second_ctrl_c_does_not_lose_the_model(long_training: Path, tmp_path: 
 def test_ctrl_c_in_the_search_and_again_in_the_training(long_training: Path, tmp_path: Path) -> None:
     """The first ends the search, the second the training at its best point."""
     path = tmp_path / "m.vcrf"
-    args = ("--tune", "--folds", 2, "--complexity-strength", 0, "--tol", 1e-9)
+    args = ("--tune", "--folds", 2, "--recipe", "paper", "--complexity-strength", 0, "--tol", 1e-9)
     with start("train", long_training, "-o", path, *args) as process:
         assert process.stderr is not None
         for sign in (b"tuning 3/", b"training"):
@@ -290,7 +308,9 @@ def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monk
     monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
     data = tmp_path / "few.conllu"
     data.write_text(conllu(SyntheticLanguage().sample(5)), encoding="utf-8")
-    result = Call()("train", data, "-o", tmp_path / "m.vcrf", "--norm", norm, "--threads", 1, code=130)
+    result = Call()(
+        "train", data, "-o", tmp_path / "m.vcrf", "--recipe", "paper", "--norm", norm, "--threads", 1, code=130
+    )
     assert calls
     assert "Interrupted: no file was written." in result.stderr
     assert not (tmp_path / "m.vcrf").exists()
@@ -316,7 +336,7 @@ def test_kill_leaves_the_old_model(long_training: Path, model: Path, tmp_path: P
     """The file is the old one, whole."""
     path = tmp_path / "m.vcrf"
     path.write_bytes(model.read_bytes())
-    with start("train", long_training, "-o", path, "--base-strength", 1e-4) as process:
+    with start("train", long_training, "-o", path, "--recipe", "paper", "--base-strength", 1e-4) as process:
         wait_for_progress(process)
         process.kill()
         process.communicate(timeout=60)
@@ -385,7 +405,7 @@ def test_a_picture_that_fails_leaves_the_model(
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
     call(
         "train", treebank_file, "--tune", "--folds", 2, "--plot", tmp_path / "p.png", "-o", tmp_path / "m",
-        "--complexity-strength", 0, "--tol", 0.1, code=1,
+        "--recipe", "paper", "--complexity-strength", 0, "--tol", 0.1, code=1,
     )  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
     assert load_model(tmp_path / "m").n_labels == 5

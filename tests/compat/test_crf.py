@@ -183,7 +183,7 @@ def test_refitting_forgets_the_old_weights(data: Any) -> None:
         ({"min_freq": 3}, "min_freq=3 is not offered"),
         ({"model_filename": "x"}, "model_filename is not offered"),
         ({"trainer_cls": object}, "trainer_cls is not offered"),
-        ({"tol": -1.0}, "tol must be a positive number"),
+        ({"tol": -1.0}, "`tol` must be a positive number"),
     ],
 )
 def test_what_is_not_offered_is_refused(data: Any, parameters: dict[str, Any], message: str) -> None:

@@ -183,13 +183,13 @@ def test_best_margin_is_the_smallest() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rho": 0.0}, "rho must be a positive"),
-        ({"rho": -1.0}, "rho must be a positive"),
-        ({"rho": 1e-308}, "rho must be a margin between"),
-        ({"rho": 1e300}, "rho must be a margin between"),
-        ({"delta": 0.0}, "delta must be a probability"),
-        ({"delta": 1.0}, "delta must be a probability"),
-        ({"delta": float("nan")}, "delta must be a probability"),
+        ({"rho": 0.0}, "`rho` must be a positive"),
+        ({"rho": -1.0}, "`rho` must be a positive"),
+        ({"rho": 1e-308}, "`rho` must be a margin between"),
+        ({"rho": 1e300}, "`rho` must be a margin between"),
+        ({"delta": 0.0}, "`delta` must be a probability"),
+        ({"delta": 1.0}, "`delta` must be a probability"),
+        ({"delta": float("nan")}, "`delta` must be a probability"),
         ({"loss_bound": math.inf}, "no bound"),
         ({"n_examples": 0}, "n_examples"),
         ({"margin": "middle"}, "'additive' or 'multiplicative'"),
@@ -231,7 +231,7 @@ FAMILIES = [Family("word", (Template(((0, "word"),)),)), Family("bias", (BIAS,))
 def fitted(tmp_path_factory: pytest.TempPathFactory):
     """A model read from its file, and its training data."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=8, n_suffixes=1, mean_length=4.0).sample(80, seed=3)
-    tagger = VCRF(families=FAMILIES, base_strength=0.02).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", families=FAMILIES, base_strength=0.02).fit(corpus.tokens, corpus.labels)
     path = tmp_path_factory.mktemp("model") / "m.vcrf"
     tagger.save(path)
     return load_model(path), corpus, tagger
@@ -293,7 +293,7 @@ def test_report_says_what_it_is_about(fitted) -> None:
     assert other.is_training_data is False
     assert "held-out sample" in [bound.name for bound in other.bounds]
     assert "not the data" in other.notes[0]
-    free = VCRF(families=FAMILIES[:1], complexity_strength=0.0, base_strength=0.0, max_passes=5)
+    free = VCRF(recipe="paper", families=FAMILIES[:1], complexity_strength=0.0, base_strength=0.0, max_passes=5)
     with pytest.warns(UserWarning, match="max_passes"):
         free.fit(corpus.tokens, corpus.labels)
     report = risk_report(
@@ -307,9 +307,9 @@ def test_report_refuses_what_it_cannot_state(fitted) -> None:
     """Wrong margins and deltas, before any work; an empty sample."""
     model, corpus, _ = fitted
     text, y = intern_sentences(corpus.tokens), _numbers(corpus, model)
-    with pytest.raises(InputError, match="rho must be"):
+    with pytest.raises(InputError, match="`rho` must be"):
         risk_report(model, text, y, HammingLoss(), rho=0.0)
-    with pytest.raises(InputError, match="delta must be"):
+    with pytest.raises(InputError, match="`delta` must be"):
         risk_report(model, text, y, HammingLoss(), delta=2.0)
     with pytest.raises(InputError, match="no sentences"):
         risk_report(model, intern_sentences([]), y[:0], HammingLoss())

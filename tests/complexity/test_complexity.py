@@ -221,7 +221,9 @@ def test_estimates_are_repeatable_and_scale() -> None:
 def test_every_choice_of_complexities_trains(choice: str) -> None:
     """The facts of the families have the numbers of `family_complexities`, and strengths follow them."""
     X, y = [["a", "b"], ["b", "c", "a"]], [["P", "Q"], ["Q", "Q", "P"]]
-    tagger = VCRF(complexities=choice, complexity_strength=0.1, base_strength=0.01, tags=2, affix=2).fit(X, y)
+    tagger = VCRF(
+        recipe="paper", complexities=choice, complexity_strength=0.1, base_strength=0.01, tags=2, affix=2
+    ).fit(X, y)
     found = np.array([family.complexity for family in tagger.families_])
     assert np.all(found >= 0.0)
     assert found.max() > 0.0
@@ -265,7 +267,15 @@ def test_feature_complexities_follow_their_formula() -> None:
 def test_training_penalises_what_the_direct_bound_has() -> None:
     """With complexities alone and L1 the objective less the surrogate is complexity_strength * sum_j r_j |w_j|."""
     X, y = [["a", "b"], ["b", "c", "a"], ["c"]], [["P", "Q"], ["Q", "Q", "P"], ["P"]]
-    tagger = VCRF(complexities="feature", complexity_strength=0.05, norm="l1", base_strength=0.0, affix=2, tol=1e-6)
+    tagger = VCRF(
+        recipe="paper",
+        complexities="feature",
+        complexity_strength=0.05,
+        norm="l1",
+        base_strength=0.0,
+        affix=2,
+        tol=1e-6,
+    )
     tagger.fit(X, y)
     numbers = np.array([tagger.classes_.index(label) for labels in y for label in labels], np.uint32)
     problem = build_problem(intern_sentences(X), numbers, 2, default_families(affix=2))

@@ -133,9 +133,9 @@ def test_wrong_calls_say_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, y = random_scores(0, 2, [4]), np.zeros(4, np.int64)
     frontier = margin_frontier(scores, y, HammingLoss())
     for rho in (0.0, -1.0, float("nan")):
-        with pytest.raises(InputError, match="rho must be a positive"):
+        with pytest.raises(InputError, match="`rho` must be a positive"):
             frontier.additive(rho)
-        with pytest.raises(InputError, match="rho must be a positive"):
+        with pytest.raises(InputError, match="`rho` must be a positive"):
             additive_losses(scores, y, HammingLoss(), rho)
     with pytest.raises(InputError, match="tau"):
         frontier.multiplicative(1.0, -1.0)

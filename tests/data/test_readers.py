@@ -148,7 +148,7 @@ def test_equal_strings_are_one_object(save: Save) -> None:
         (word(2, "b", ""), ":4: expected a label in UPOS, got ''."),
         (
             word(2, "b", "_", "NN"),
-            ":4: expected a label in UPOS, got '_'. XPOS has 'NN' here: pass tag='xpos'",
+            ":4: expected a label in UPOS, got '_'. XPOS has 'NN' here: pass `tag='xpos'`",
         ),
         (word(2, "b", "_"), ":4: expected a label in UPOS, got '_'. Neither UPOS nor XPOS has one here"),
     ],
@@ -161,7 +161,7 @@ def test_malformed_line_is_named(save: Save, line: str, expected: str) -> None:
 
 def test_missing_xpos_points_to_upos(save: Save) -> None:
     """Protects the advice in the other direction."""
-    assert "UPOS has 'X' here: pass tag='upos'" in error_of(save("a.conllu", word(1, "a")), tag="xpos")
+    assert "UPOS has 'X' here: pass `tag='upos'`" in error_of(save("a.conllu", word(1, "a")), tag="xpos")
 
 
 def test_sentence_of_ranges_only_is_refused(save: Save) -> None:
@@ -198,7 +198,7 @@ def test_unknown_split_names_those_there_are(save: Save) -> None:
 def test_split_without_comments_is_refused(save: Save) -> None:
     """Protects against reading nothing, or everything, in silence."""
     path = save("a.conllu", word(1, "a"))
-    expected = f"{path}: split='train' expects sentences with a comment '# split = NAME', but none has one"
+    expected = f"{path}: `split='train'` expects sentences with a comment '# split = NAME', but none has one"
     assert error_of(path, split="train").startswith(expected)
 
 
@@ -249,7 +249,7 @@ def test_underscore_is_a_label_in_columns(save: Save) -> None:
         ("a\nb\n", {}, ": expected at least two columns, token and label, got 1. Separate them"),
         ("a X\n", {"tag": 2}, ": tag=2, but the file has 2 columns. Pass a number from -2 to 1."),
         ("a X\n", {"form": -3}, ": form=-3, but the file has 2 columns. Pass a number from -2 to 1."),
-        ("a X\n", {"tag": "xpos"}, ": tag='xpos', but a column file has no named columns. Pass the column's"),
+        ("a X\n", {"tag": "xpos"}, ": `tag='xpos'`, but a column file has no named columns. Pass the column's"),
     ],
 )
 def test_malformed_columns_are_named(save: Save, content: str, options: dict[str, object], expected: str) -> None:
@@ -279,7 +279,7 @@ def test_name_and_format_override_the_content(save: Save) -> None:
     assert "fields of CoNLL-U" in error_of(save("a.conllu.gz", gzip.compress(b"a X\n")))
     assert "fields of CoNLL-U" in error_of(save("a.txt", "a X\n"), format="conllu")
     assert read_corpus(save("a.conllu", "a X\n"), format="columns").labels == [["X"]]
-    assert "format='xml': expected one of conllu, columns" in error_of(save("b.txt", "a X"), format="xml")
+    assert "`format='xml'`: expected one of conllu, columns" in error_of(save("b.txt", "a X"), format="xml")
 
 
 # Where text comes from
@@ -492,7 +492,7 @@ def test_treebank_splits_together(treebank: Callable[[str], Path]) -> None:
 
 def test_treebank_without_the_column(treebank: Callable[[str], Path]) -> None:
     """Protects the advice when a treebank has only the other label."""
-    assert "pass tag='xpos'" in error_of(treebank("twitter-tweebank"))
+    assert "pass `tag='xpos'`" in error_of(treebank("twitter-tweebank"))
 
 
 def test_what_a_file_says_of_its_splits_is_cut_short(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_model_tags_alike_on_both(monkeypatch):
     rng = np.random.default_rng(0)
     X = [[str(w) for w in rng.integers(0, 9, 10)] for _ in range(40)]
     y = [[["A", "B", "C", "D"][(int(s[max(t - 2, 0)]) + int(s[t])) % 4] for t in range(len(s))] for s in X]
-    tagger = VCRF(tags=4, words=0, affix=0, base_strength=0.02, tol=0.02).fit(X, y)
+    tagger = VCRF(recipe="paper", tags=4, words=0, affix=0, base_strength=0.02, tol=0.02).fit(X, y)
     assert tagger.model_.order > 2
     found = []
     for cost in (1e9, 0.0):

@@ -21,7 +21,7 @@ NEW = [["a", "c", "d"], ["b", "b", "a"], [], ["d"], ["c", "a", "b"], ["a", "a", 
 def tagger(request):
     """Return an uncertain model whose tag patterns have 1 or 2 labels."""
     families = [Family("word", (Template(((0, "word"),)),)), *transition_families(request.param)]
-    return VCRF(families=families, base_strength=0.02, n_jobs=1).fit(X, Y)
+    return VCRF(recipe="paper", families=families, base_strength=0.02, n_jobs=1).fit(X, Y)
 
 
 def all_risks(tagger, sentence, loss, **options):

@@ -248,7 +248,9 @@ def test_pickle_and_copies_leave_the_words_behind() -> None:
 
 def test_loading_prepares_nothing(tmp_path: Path) -> None:
     """The arrays for tagging are made at the first text; a file's read-only arrays will do."""
-    tagger = VCRF(base_strength=0.01, n_jobs=1).fit(TRAIN, [[LABELS[len(word) % 3] for word in s] for s in TRAIN])
+    tagger = VCRF(recipe="paper", base_strength=0.01, n_jobs=1).fit(
+        TRAIN, [[LABELS[len(word) % 3] for word in s] for s in TRAIN]
+    )
     tagger.save(tmp_path / "m.vcrf")
     loaded = load(tmp_path / "m.vcrf")
     assert "words" not in vars(loaded.model_)
@@ -298,7 +300,9 @@ def test_sources_of_others_go_the_general_way() -> None:
     lower = ModelTagger(model).predict([["the", "cat"]])
     assert lower == ModelTagger(model).predict([["THE", "CAT"]])
     dicts = [[{"w": word} for word in sentence] for sentence in TRAIN]
-    given = VCRF(base_strength=0.01, n_jobs=1).fit(dicts, [[LABELS[len(word) % 3] for word in s] for s in TRAIN])
+    given = VCRF(recipe="paper", base_strength=0.01, n_jobs=1).fit(
+        dicts, [[LABELS[len(word) % 3] for word in s] for s in TRAIN]
+    )
     assert given.model_.words is None
     assert given.score(dicts, [[LABELS[len(word) % 3] for word in s] for s in TRAIN]) > 0.5
 
@@ -311,7 +315,7 @@ def test_treebank(treebank: Callable[[str], Path]) -> None:
     corpus = read_corpus(treebank("english"), tag="upos", split="train").take(range(400))
     test = read_corpus(treebank("english"), tag="upos", split="test").tokens
     families = [*default_families(), Family("word x tags", (Template(((0, "word"),)),), 2)]
-    tagger = VCRF(families=families, base_strength=3e-3, tol=0.05).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", families=families, base_strength=3e-3, tol=0.05).fit(corpus.tokens, corpus.labels)
     model = tagger.model_
     text = intern_sentences(test)
     slow, fast = model._fired_potentials(text), model.potentials(text)

@@ -94,7 +94,7 @@ def test_without_patience_errors_are_only_recorded(train: vcrf.Corpus, dev: vcrf
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_patience_keeps_the_best_weights(train: vcrf.Corpus, dev: vcrf.Corpus, norm: str) -> None:
     """The returned weights have the smallest error seen; their gap is certified; asking for it gives no warning."""
-    strength = {"base_strength": 1e-4, "norm": norm}
+    strength = {"recipe": "paper", "base_strength": 1e-4, "norm": norm}
     best = VCRF(**strength, tol=1e-8).fit(train.tokens, train.labels)
     early = VCRF(**strength, patience=2).fit(train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels)
     errors = [record.dev_error for record in early.history_]
@@ -108,9 +108,11 @@ def test_patience_keeps_the_best_weights(train: vcrf.Corpus, dev: vcrf.Corpus, n
 
 def test_patience_that_never_ends_may_still_choose(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
     """The solver converges; the weights are those with the best error all the same, and the status says which."""
-    model = VCRF(base_strength=1e-4, patience=1000).fit(train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels)
+    model = VCRF(recipe="paper", base_strength=1e-4, patience=1000).fit(
+        train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels
+    )
     assert 1.0 - model.score(dev.tokens, dev.labels) == pytest.approx(min(r.dev_error for r in model.history_))
-    is_certified = model.gap_ <= model.tol * model.objective_
+    is_certified = model.gap_ <= model.tol_ * model.objective_
     assert model.status_ is (Status.CONVERGED if is_certified else Status.CHOSEN)
 
 
@@ -130,7 +132,7 @@ def test_callback_may_still_stop_the_run(train: vcrf.Corpus, dev: vcrf.Corpus) -
         return len(calls) == 3
 
     with pytest.warns(match="interrupted"):
-        model = VCRF(base_strength=1e-4, patience=50, callback=stop).fit(
+        model = VCRF(recipe="paper", base_strength=1e-4, patience=50, callback=stop).fit(
             train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels
         )
     assert model.status_ is Status.INTERRUPTED
@@ -221,7 +223,7 @@ def test_verbose_shows_the_error(train: vcrf.Corpus, dev: vcrf.Corpus, capsys: p
     ("patience", "X_dev", "y_dev", "message"),
     [
         (3, None, None, "too few to do so: got 1. Give a development set"),
-        (0, [["a"]], [["A"]], "patience must be a positive number of rounds, or None, got 0"),
+        (0, [["a"]], [["A"]], "`patience` must be a positive number of rounds, got 0"),
         (None, [["a"]], None, "X_dev and y_dev belong together"),
         (None, [["a"]], [["A", "B"]], "Sentence 0: expected one label a token"),
         (None, [[]], [[]], "development set needs at least one labelled token"),

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import vcrf
 from vcrf import VCRF, load
+from vcrf.arguments import recipes
 from vcrf.compat import CRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError, NotFittedError
@@ -54,7 +56,7 @@ def test_fitted_attributes_state_the_certificate(corpus: vcrf.Corpus, fitted: VC
     """Objective, gap, counts and families are there and consistent."""
     assert fitted.classes_ == sorted(corpus.label_set)
     assert fitted.status_ is Status.CONVERGED
-    assert 0.0 <= fitted.gap_ <= fitted.tol * fitted.objective_
+    assert 0.0 <= fitted.gap_ <= fitted.tol_ * fitted.objective_
     assert fitted.kkt_violation_ >= 0.0
     assert 0 < fitted.n_active_ <= len(fitted.model_.weights)
     assert fitted.n_columns_ < fitted.n_candidates_ == sum(facts.n_candidates for facts in fitted.families_)
@@ -74,25 +76,25 @@ def counts_of_weights(model: Any, corpus: vcrf.Corpus) -> np.ndarray:
 
 def test_objective_is_that_of_the_model(corpus: vcrf.Corpus) -> None:
     """Mean negative log-likelihood plus penalty, recomputed from the model's lattices, is `objective_`."""
-    fitted = VCRF(loss=None, factors=False).fit(corpus.tokens, corpus.labels)
+    fitted = VCRF(loss=None, factors=False, temperature=1.0).fit(corpus.tokens, corpus.labels)
     number = {label: i for i, label in enumerate(fitted.classes_)}
     (scores,) = fitted._potentials(corpus.tokens)
     losses = [-scores.lattice(i).log_prob([number[b] for b in y]) for i, y in enumerate(corpus.labels)]
     penalty = sum(facts.l1 * facts.l1_mass for facts in fitted.families_)
     # The same l2 for all families, times the attribute's count to a power.
-    power, model = fitted._form()["count_power"], fitted.model_
+    power, model = fitted.count_power_, fitted.model_
     counts = counts_of_weights(model, corpus)
     penalty += 0.5 * fitted.families_[0].l2 * float(np.sum(counts**power * model.weights**2))
     assert np.mean(losses) + penalty == pytest.approx(fitted.objective_, rel=1e-9)
 
 
 def test_default_strengths(corpus: vcrf.Corpus, fitted: VCRF) -> None:
-    """By default 0.09 / m times the family's factor, two thirds l1 and one l2; 0.5 / m with the l1 norm."""
+    """By default 0.09 / m times the family's factor, two thirds l1 and one l2; 0.5 / m with the paper's recipe."""
     factors = {"word[-1]": 1.5, "word[+1]": 1.5, "word[-2]": 1.5, "word[+2]": 1.5, "word pairs": 2.0}
     for facts in fitted.families_:
         factor = factors.get(facts.name, 1.0)
         assert (facts.l1, facts.l2) == pytest.approx((0.06 * factor / len(corpus), 0.03 * factor / len(corpus)))
-    sparse = VCRF(norm="l1").fit(X, Y)
+    sparse = VCRF(recipe="paper").fit(X, Y)
     assert {(facts.l1, facts.l2) for facts in sparse.families_} == {(0.5 / len(X), 0.0)}
 
 
@@ -101,23 +103,24 @@ def test_complexities_without_a_strength_are_warned_of() -> None:
     families = transition_families(2)
     numbers = {family.name: 2.0 for family in families}
     for choice in ("massart", numbers):
-        idle = VCRF(families=families, complexities=choice)
-        with pytest.warns(UserWarning, match="which is 0 unless given: .* Pass complexity_strength") as caught:
+        idle = VCRF(recipe="paper", families=families, complexities=choice)
+        with pytest.warns(UserWarning, match="which is 0 unless given: .* Pass `complexity_strength`") as caught:
             idle.fit(X, Y)
         assert caught[0].filename == __file__
-        assert idle.objective_ == VCRF(families=families).fit(X, Y).objective_
-        VCRF(families=families, complexities=choice, complexity_strength=0.0).fit(X, Y)
+        assert idle.objective_ == VCRF(recipe="paper", families=families).fit(X, Y).objective_
+        VCRF(recipe="paper", families=families, complexities=choice, complexity_strength=0.0).fit(X, Y)
         list(idle.path(X, Y, [(0.1, 0.1)]))
 
 
 @pytest.mark.parametrize(("given", "is_used"), [
-    ({}, True), ({"loss": None}, True), ({"factors": False}, False), ({"norm": "elastic"}, False),
-    ({"base_strength": 0.1}, False), ({"base_strength": 0.1, "factors": True}, True),
+    ({}, True), ({"loss": None}, True), ({"factors": False}, False), ({"norm": "elastic"}, True),
+    ({"base_strength": 0.1}, True), ({"recipe": "paper"}, False), ({"recipe": "paper", "factors": True}, True),
+    ({"recipe": "paper", "norm": "elastic"}, False), ({"recipe": "paper", "base_strength": 0.1}, False),
     ({"complexity_strength": 0.1, "base_strength": 0.0, "factors": True}, False),
     ({"norm": "l1", "factors": True}, True),
 ])  # fmt: skip
 def test_factors_multiply_the_base_strength(given: dict[str, Any], is_used: bool) -> None:
-    """By default only if nothing is said of strengths or norm; never the complexity's part."""
+    """By default with the accurate recipe alone, whatever the strengths or the norm; never the complexity's part."""
     families = [Family("word", WORD.sources, factor=3.0), *transition_families(2)]
     alike = {"complexities": {family.name: 1.0 for family in families}} if "complexity_strength" in given else {}
     facts = VCRF(families=families, **alike, **given).fit(X, Y).families_
@@ -125,13 +128,15 @@ def test_factors_multiply_the_base_strength(given: dict[str, Any], is_used: bool
 
 
 @pytest.mark.parametrize(("given", "aim"), [
-    ({}, 3e-4), ({"tol": 1e-2}, 3e-3), ({"tol": 1e-6}, 1e-6), ({"norm": "l1"}, 1e-3), ({"base_strength": 0.01}, 1e-3),
+    ({}, 3e-4), ({"tol": 1e-2}, 3e-3), ({"tol": 1e-6}, 1e-6), ({"norm": "l1"}, 3e-4), ({"base_strength": 0.01}, 3e-4),
+    ({"recipe": "paper"}, 1e-3), ({"recipe": "paper", "base_strength": 0.01}, 1e-3),
 ])  # fmt: skip
-def test_with_nothing_given_the_gap_is_a_third_of_tol(given: dict[str, Any], aim: float) -> None:
-    """So that labels are those of the optimum; with a strength or a norm given, tol itself."""
+def test_the_gap_aimed_at_is_the_recipe_s(given: dict[str, Any], aim: float) -> None:
+    """A third of tol, so that labels are those of the optimum; tol itself with the paper's recipe."""
     data = SyntheticLanguage(n_labels=4, seed=1).sample(60, seed=2)
     fitted = VCRF(**given).fit(data.tokens, data.labels)
     gaps = [record.gap / record.objective for record in fitted.history_ if record.phase == "scan"]
+    assert fitted.aim_ == pytest.approx(aim)
     assert gaps[-1] <= aim
     assert all(gap > aim for gap in gaps[:-1])
 
@@ -145,7 +150,7 @@ def test_a_factor_is_a_positive_number(factor: Any) -> None:
 
 def test_factors_is_true_false_or_none() -> None:
     """A factor belongs to a family."""
-    with pytest.raises(InputError, match="factors must be True, False or None"):
+    with pytest.raises(InputError, match="`factors` must be True or False, got 2"):
         VCRF(factors=2).fit(X, Y)
 
 
@@ -154,9 +159,9 @@ def test_complexity_strength_weighs_families(norm: str) -> None:
     """A family's strength is complexity_strength * r_k + base_strength, in every norm."""
     families = [WORD, *transition_families(2)]
     given = {family.name: 1.0 + i for i, family in enumerate(families)}
-    model = VCRF(families=families, complexities=given, complexity_strength=1e-2, base_strength=1e-3, norm=norm).fit(
-        X, Y
-    )
+    model = VCRF(
+        recipe="paper", families=families, complexities=given, complexity_strength=1e-2, base_strength=1e-3, norm=norm
+    ).fit(X, Y)
     ratio = {"l1": 1.0, "l2": 0.0, "elastic": 0.5}[norm]
     for facts in model.families_:
         strength = 1e-2 * given[facts.name] + 1e-3
@@ -166,20 +171,23 @@ def test_complexity_strength_weighs_families(norm: str) -> None:
 
 def test_strong_penalty_leaves_no_weight() -> None:
     """Above the largest useful strength the model is empty and still predicts."""
-    model = VCRF(base_strength=100.0).fit(X, Y)
+    model = VCRF(recipe="paper", base_strength=100.0).fit(X, Y)
     assert model.n_active_ == 0
     assert model.predict([["the"]]) == [["DET"]]
 
 
 def test_loss_changes_the_objective() -> None:
     """The Hamming loss raises the surrogate."""
-    plain, hamming = VCRF(base_strength=0.01).fit(X, Y), VCRF(base_strength=0.01, loss="hamming").fit(X, Y)
+    plain, hamming = (
+        VCRF(recipe="paper", base_strength=0.01).fit(X, Y),
+        VCRF(recipe="paper", base_strength=0.01, loss="hamming").fit(X, Y),
+    )
     assert hamming.objective_ > plain.objective_
 
 
 def test_paper_families_are_read() -> None:
     """families='paper' has H(k1, k2, k3) within the limits."""
-    model = VCRF(families="paper", words=1, tags=2, affix=1, base_strength=0.01).fit(X, Y)
+    model = VCRF(recipe="paper", families="paper", words=1, tags=2, affix=1, base_strength=0.01).fit(X, Y)
     names = {facts.name for facts in model.families_}
     assert names == {f"H({k1},{k2},{k3})" for k1 in (0, 1) for k2 in (1, 2) for k3 in (0, 1)}
 
@@ -189,15 +197,15 @@ def test_order_three_fits() -> None:
     families = [Family("bias", (BIAS,)), *transition_families(3)]
     X_abc = [["x"] * 9 for _ in range(4)]
     y_abc = [list("AABAABAAB")] * 4
-    model = VCRF(families=families, base_strength=1e-3).fit(X_abc, y_abc)
+    model = VCRF(recipe="paper", families=families, base_strength=1e-3).fit(X_abc, y_abc)
     assert model.predict(X_abc) == y_abc
     assert model.model_.order == 3
 
 
 def test_weights_of_sentences_are_repetitions() -> None:
     """A sentence of weight 2 counts as two, of weight 0 as none; a sum of weights other than m is fine."""
-    weighted = VCRF(base_strength=0.01, tol=1e-7).fit(X, Y, sample_weight=[2, 1, 0, 1])
-    repeated = VCRF(base_strength=0.01, tol=1e-7).fit([X[0], *X[:2], X[3]], [Y[0], *Y[:2], Y[3]])
+    weighted = VCRF(recipe="paper", base_strength=0.01, tol=1e-7).fit(X, Y, sample_weight=[2, 1, 0, 1])
+    repeated = VCRF(recipe="paper", base_strength=0.01, tol=1e-7).fit([X[0], *X[:2], X[3]], [Y[0], *Y[:2], Y[3]])
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-6)
 
 
@@ -213,7 +221,7 @@ def test_threads_do_not_change_the_result() -> None:
 def test_feature_dicts() -> None:
     """Dicts as for sklearn-crfsuite train and predict."""
     dicts = [[{"w": w, "bias": 1.0, "len": len(w) / 10} for w in sentence] for sentence in X]
-    model = VCRF(base_strength=0.01).fit(dicts, Y)
+    model = VCRF(recipe="paper", base_strength=0.01).fit(dicts, Y)
     assert model.predict(dicts) == Y
     assert model.predict([[{"unknown": "x"}]])[0][0] in model.classes_
 
@@ -221,7 +229,7 @@ def test_feature_dicts() -> None:
 def test_attribute_lists() -> None:
     """Lists of attribute strings train and predict."""
     lists = [[[f"w:{w}", f"suffix:{w[-1:]}"] for w in sentence] for sentence in X]
-    assert VCRF(base_strength=0.01).fit(lists, Y).predict(lists) == Y
+    assert VCRF(recipe="paper", base_strength=0.01).fit(lists, Y).predict(lists) == Y
 
 
 def test_arrays_of_numbers() -> None:
@@ -229,9 +237,11 @@ def test_arrays_of_numbers() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(5, 2)) for _ in range(20)]
     labels = [np.where(a[:, 0] > 0, "P", "N").tolist() for a in arrays]
-    model = VCRF(base_strength=1e-3).fit(arrays, labels)
+    model = VCRF(recipe="paper", base_strength=1e-3).fit(arrays, labels)
     assert model.score(arrays, labels) > 0.95
-    assert VCRF(base_strength=1e-3).fit(np.stack(arrays), labels).predict(arrays) == model.predict(arrays)
+    assert VCRF(recipe="paper", base_strength=1e-3).fit(np.stack(arrays), labels).predict(arrays) == model.predict(
+        arrays
+    )
 
 
 def test_arrays_of_strings_and_tuples() -> None:
@@ -245,7 +255,7 @@ def test_arrays_of_strings_and_tuples() -> None:
 def test_int_labels_come_back() -> None:
     """Integer labels are predicted as integers."""
     ids = [[["DET", "NOUN", "VERB"].index(label) for label in labels] for labels in Y]
-    model = VCRF(base_strength=0.01).fit(X, ids)
+    model = VCRF(recipe="paper", base_strength=0.01).fit(X, ids)
     assert model.classes_ == [0, 1, 2]
     assert model.predict(X) == ids
 
@@ -254,7 +264,7 @@ def test_own_families_on_dicts() -> None:
     """A list of families may read given attributes with longer tag patterns."""
     dicts = [[{"w": w, "other": w} for w in sentence] for sentence in X]
     families = [Family("w", (NamedFeature("w"),)), Family("w2", (NamedFeature("w"),), 2)]
-    model = VCRF(families=families, base_strength=0.01).fit(dicts, Y)
+    model = VCRF(recipe="paper", families=families, base_strength=0.01).fit(dicts, Y)
     assert {facts.name for facts in model.families_} == {"w", "w2"}
     assert model.predict(dicts) == Y
 
@@ -277,7 +287,7 @@ def test_one_sentence_of_one_token() -> None:
 def test_sentences_of_length_one() -> None:
     """Without neighbours a chain is a classifier."""
     singles, labels = [["a"], ["b"]] * 5, [["A"], ["B"]] * 5
-    assert VCRF(base_strength=0.01).fit(singles, labels).predict([["a"], ["b"]]) == [["A"], ["B"]]
+    assert VCRF(recipe="paper", base_strength=0.01).fit(singles, labels).predict([["a"], ["b"]]) == [["A"], ["B"]]
 
 
 def test_empty_sentences_are_left_out() -> None:
@@ -302,7 +312,7 @@ def test_unseen_tokens(fitted: VCRF) -> None:
 
 def test_unseen_label_counts_as_wrong() -> None:
     """Scoring against a label that the model does not know is an error of the model, not of the call."""
-    model = VCRF(base_strength=0.01).fit(X, Y)
+    model = VCRF(recipe="paper", base_strength=0.01).fit(X, Y)
     assert model.score([["the", "cat"]], [["DET", "NEW"]]) == 0.5
 
 
@@ -310,12 +320,14 @@ def test_thousand_labels() -> None:
     """A thousand labels work at order 1 and 2; order 4 names the knob to turn."""
     labels = [[f"L{i}" for i in range(j, j + 4)] for j in range(0, 1000, 4)]
     words = [[f"w{label}" for label in sentence] for sentence in labels]
-    first = VCRF(families=[WORD], base_strength=2e-3, tol=0.05).fit(words, labels)
+    first = VCRF(recipe="paper", families=[WORD], base_strength=2e-3, tol=0.05).fit(words, labels)
     assert first.predict(words[:5]) == labels[:5]
-    second = VCRF(families=[WORD, *transition_families(2)], base_strength=2e-3, tol=0.5).fit(words, labels)
+    second = VCRF(recipe="paper", families=[WORD, *transition_families(2)], base_strength=2e-3, tol=0.5).fit(
+        words, labels
+    )
     assert len(second.predict(words[:2])[0]) == 4
     with pytest.raises(BudgetError, match=r"1,000,000,000,000 tag patterns of length 4 over 1000 labels.*Lower `tags`"):
-        VCRF(families=[WORD, *transition_families(4)], base_strength=2e-3).fit(words, labels)
+        VCRF(recipe="paper", families=[WORD, *transition_families(4)], base_strength=2e-3).fit(words, labels)
 
 
 # ------------------------------------------------------------------------------------ wrong input
@@ -355,22 +367,22 @@ def test_wrong_data_is_named(sentences: Any, labels: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"families": "best"}, "families must be 'default', 'paper' or a list"),
+        ({"families": "best"}, "`families` must be 'default', 'paper' or a list"),
         ({"families": []}, "at least one family"),
-        ({"families": [WORD], "tags": 2}, "tags limit a preset that reads tokens"),
-        ({"words": -1}, "words must be an integer from 0 to 100, got -1"),
-        ({"affix": 1_000_000}, "affix must be an integer from 0 to 100, got 1000000"),
-        ({"tags": 0}, "tags must be an integer from 1 to 100, got 0"),
-        ({"norm": "l3"}, "norm must be"),
+        ({"families": [WORD], "tags": 2}, "`tags` limit a preset that reads tokens"),
+        ({"words": -1}, "`words` must be an integer from 0 to 100, got -1"),
+        ({"affix": 1_000_000}, "`affix` must be an integer from 0 to 100, got 1000000"),
+        ({"tags": 0}, "`tags` must be an integer from 1 to 100, got 0"),
+        ({"norm": "l3"}, "`norm` must be"),
         ({"norm": "elastic", "l1_ratio": 1.5}, "l1_ratio"),
-        ({"loss": "nonsense"}, "loss must be None, a vcrf.losses.Loss, or one of"),
-        ({"candidates": "some"}, "candidates must be"),
-        ({"base_strength": -1.0}, "base_strength must be a finite number that is not negative, got -1.0"),
-        ({"complexity_strength": float("nan")}, "complexity_strength must be a finite number"),
-        ({"complexities": "mine"}, "complexities must be one of 'paper', .*, or a mapping"),
+        ({"loss": "nonsense"}, "`loss` must be None, a vcrf.losses.Loss, or one of"),
+        ({"candidates": "some"}, "`candidates` must be"),
+        ({"base_strength": -1.0}, "`base_strength` must be a finite number that is not negative, got -1.0"),
+        ({"complexity_strength": float("nan")}, "`complexity_strength` must be a finite number"),
+        ({"complexities": "mine"}, "`complexities` must be 'paper', .* or a mapping"),
         ({"families": [WORD], "complexities": {"wrod": 1.0}}, "missing word; unknown wrod"),
-        ({"tol": 0.0}, "tol must be a positive number"),
-        ({"n_jobs": 0}, "n_jobs must be positive"),
+        ({"tol": 0.0}, "`tol` must be a positive number"),
+        ({"n_jobs": 0}, "`n_jobs` must be positive"),
         ({"families": [Family("w", (NamedFeature("w"),))]}, "'w' is given by the user"),
     ],
 )
@@ -383,8 +395,8 @@ def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"families": "paper"}, "families='paper' reads words and affixes off tokens"),
-        ({"affix": 3}, "affix limit a preset that reads tokens"),
+        ({"families": "paper"}, "`families='paper'` reads words and affixes off tokens"),
+        ({"affix": 3}, "`affix` limit a preset that reads tokens"),
         ({"families": [WORD]}, "'word' is read off tokens"),
     ],
 )
@@ -480,7 +492,7 @@ def test_interrupt_keeps_the_model() -> None:
 
 def test_limit_on_passes_warns() -> None:
     """Stopping before the tolerance says how far it came and what to do."""
-    with pytest.warns(ConvergenceWarning, match="Relative gap .* raise max_passes"):
+    with pytest.warns(ConvergenceWarning, match="Relative gap .* raise `max_passes`"):
         VCRF(max_passes=2, tol=1e-9).fit(X, Y)
 
 
@@ -497,7 +509,7 @@ def test_verbose_writes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_clone_and_parameters() -> None:
     """Parameters survive get_params, set_params and clone; the clone is not fitted."""
-    model = VCRF(base_strength=0.1, families=[WORD]).fit(X, Y)
+    model = VCRF(recipe="paper", base_strength=0.1, families=[WORD]).fit(X, Y)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not hasattr(copy, "model_")
@@ -518,7 +530,7 @@ def test_grid_search_and_cross_validation() -> None:
     pairs = [(["the", "cat"], ["DET", "NOUN"]), (["a", "dog"], ["DET", "NOUN"])] * 4
     tokens, labels = [x for x, _ in pairs], [y for _, y in pairs]
     assert cross_val_score(VCRF(), tokens, labels, cv=2).tolist() == [1.0, 1.0]
-    search = GridSearchCV(VCRF(), {"base_strength": [10.0, 0.01]}, cv=2).fit(tokens, labels)
+    search = GridSearchCV(VCRF(recipe="paper"), {"base_strength": [10.0, 0.01]}, cv=2).fit(tokens, labels)
     assert search.best_params_ == {"base_strength": 0.01}
     assert search.predict(tokens) == labels
 
@@ -570,7 +582,7 @@ def test_path_equals_separate_fits():
     """A path over a grid of strengths reads once, warm-starts, and ends where separate fits do."""
     corpus = SyntheticLanguage(n_labels=4, seed=1).sample(30, seed=2)
     grid = [(0.0, 0.01), (0.05, 0.02), (0.02, 0.05)]
-    settings = {"families": "paper", "words": 1, "tags": 2, "affix": 1, "tol": 1e-6}
+    settings = {"recipe": "paper", "families": "paper", "words": 1, "tags": 2, "affix": 1, "tol": 1e-6}
     found = list(VCRF(**settings).path(corpus.tokens, corpus.labels, grid))
     assert sorted((t.complexity_strength, t.base_strength) for t in found) == sorted(grid)
     for tagger in found:
@@ -587,7 +599,9 @@ def test_interrupted_path_ends():
 
     corpus = SyntheticLanguage(n_labels=4, seed=1).sample(10, seed=2)
     with pytest.warns(UserWarning, match="interrupted"):
-        found = list(VCRF(callback=interrupt).path(corpus.tokens, corpus.labels, [(0.0, 0.01), (0.0, 0.001)]))
+        found = list(
+            VCRF(recipe="paper", callback=interrupt).path(corpus.tokens, corpus.labels, [(0.0, 0.01), (0.0, 0.001)])
+        )
     assert len(found) == 1
 
 
@@ -596,15 +610,15 @@ def test_interrupted_path_ends():
     [
         ({"families": None}, "list of Family objects"),
         ({"families": [1]}, "list of Family objects"),
-        ({"base_strength": "a"}, "base_strength must be a finite number"),
-        ({"max_passes": 0}, "max_passes must be a positive integer"),
-        ({"max_passes": -1}, "max_passes must be a positive integer"),
-        ({"tags": True}, "tags must be an integer"),
+        ({"base_strength": "a"}, "`base_strength` must be a finite number"),
+        ({"max_passes": 0}, "`max_passes` must be a positive integer"),
+        ({"max_passes": -1}, "`max_passes` must be a positive integer"),
+        ({"tags": True}, "`tags` must be an integer"),
     ],
 )
 def test_wrong_parameters_are_named_and_change_nothing(parameters, message):
     """A refused fit leaves the estimator as it was fitted before."""
-    tagger = VCRF(base_strength=0.01).fit([["the", "cat"]], [["D", "N"]])
+    tagger = VCRF(recipe="paper", base_strength=0.01).fit([["the", "cat"]], [["D", "N"]])
     with pytest.raises(InputError, match=message):
         tagger.set_params(**parameters).fit([["q"]], [["Z"]])
     assert tagger.classes_ == ["D", "N"]
@@ -618,7 +632,7 @@ def test_open_labels_are_learnt_from_the_rest():
     """A word is known to be A or B from sets only; the other words and None say nothing against it."""
     X = [["x", "p"], ["x", "q"], ["z", "p"], ["z", "z"]]
     y = [[{"A", "B"}, "P"], [{"A", "C"}, "P"], ["C", None], [None, {"C"}]]
-    tagger = VCRF(base_strength=0.01, norm="elastic").fit(X, y)
+    tagger = VCRF(recipe="paper", base_strength=0.01, norm="elastic").fit(X, y)
     assert tagger.classes_ == ["A", "B", "C", "P"]
     assert tagger.predict([["x", "p"]]) == [["A", "P"]]  # the only label that both sets allow
     assert tagger.status_ is Status.STATIONARY
@@ -629,8 +643,8 @@ def test_sets_of_one_label_are_that_label():
     """The same weights as with plain labels, to the last bit."""
     X = [["a", "b"], ["b", "c", "a"]]
     y = [["N", "V"], ["V", "N", "N"]]
-    plain = VCRF(base_strength=0.01).fit(X, y)
-    sets = VCRF(base_strength=0.01).fit(X, [[{label} for label in labels] for labels in y])
+    plain = VCRF(recipe="paper", base_strength=0.01).fit(X, y)
+    sets = VCRF(recipe="paper", base_strength=0.01).fit(X, [[{label} for label in labels] for labels in y])
     np.testing.assert_array_equal(plain.model_.weights, sets.model_.weights)
     assert sets.gap_ == plain.gap_
 
@@ -658,7 +672,7 @@ def test_observed_candidates_need_labels():
 
 def test_open_labels_survive_the_model_file(tmp_path):
     """An infinite gap is written and read."""
-    tagger = VCRF(base_strength=0.01).fit([["a", "b"], ["b"]], [["A", None], ["B"]])
+    tagger = VCRF(recipe="paper", base_strength=0.01).fit([["a", "b"], ["b"]], [["A", None], ["B"]])
     tagger.save(tmp_path / "open.vcrf")
     again = load(tmp_path / "open.vcrf")
     assert again.gap_ == np.inf
@@ -668,30 +682,33 @@ def test_open_labels_survive_the_model_file(tmp_path):
 # ---- default norm ----
 
 
-def test_default_norm_is_elastic_unless_a_strength_is_given():
-    """The objective tells which penalty was used."""
+def test_a_recipe_is_what_its_values_are():
+    """The objective tells which penalty was used; every value may be said beside another recipe."""
     X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
     plain = VCRF().fit(X, y)
     loss = HammingLoss(normalised=False, cost=3.0)
-    form = {"norm": "elastic", "base_strength": 0.09 / 2, "l1_ratio": 2 / 3, "count_power": 0.35, "factors": True}
+    form = {
+        "recipe": "paper", "norm": "elastic", "base_strength": 0.09 / 2, "l1_ratio": 2 / 3, "count_power": 0.35,
+        "factors": True,
+    }  # fmt: skip
     explicit = VCRF(loss=loss, temperature=1.6, **form).fit(X, y)
     assert plain.objective_ == explicit.objective_
     np.testing.assert_array_equal(plain.model_.weights, explicit.model_.weights)
-    assert plain.objective_ != VCRF(norm="elastic", base_strength=0.09 / 2).fit(X, y).objective_
+    assert plain.objective_ != VCRF(recipe="paper", norm="elastic", base_strength=0.09 / 2).fit(X, y).objective_
     assert plain.objective_ != VCRF(loss=None, **form).fit(X, y).objective_
-    given = VCRF(base_strength=0.05).fit(X, y)
-    assert given.objective_ == VCRF(norm="l1", base_strength=0.05).fit(X, y).objective_
+    given = VCRF(recipe="paper", base_strength=0.05).fit(X, y)
+    assert given.objective_ == VCRF(recipe="paper", norm="l1", base_strength=0.05).fit(X, y).objective_
     assert given.objective_ != plain.objective_
 
 
 def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) -> None:
     """All weights are divided by it; the objective stays that of training."""
     X, y = corpus.tokens[:30], corpus.labels[:30]
-    one, two = (VCRF(base_strength=0.01, temperature=t).fit(X, y) for t in (1.0, 2.0))
+    one, two = (VCRF(recipe="paper", base_strength=0.01, temperature=t).fit(X, y) for t in (1.0, 2.0))
     np.testing.assert_array_equal(one.model_.weights, 2.0 * two.model_.weights)
     assert one.objective_ == two.objective_
     assert one.predict(X) == two.predict(X)
-    with pytest.raises(InputError, match="temperature must be a positive number"):
+    with pytest.raises(InputError, match="`temperature` must be a positive number"):
         VCRF(temperature=0.0).fit(X, y)
 
 
@@ -699,7 +716,7 @@ def test_temperature_changes_probabilities_and_no_labels(corpus: vcrf.Corpus) ->
 def test_the_status_is_that_of_the_tolerance_asked_for(monkeypatch, tol, status):
     """With nothing set, training aims at a smaller gap; if it is stopped before, `tol` decides what is said."""
     corpus = SyntheticLanguage(n_labels=4, n_stems=50).sample(40, seed=2)
-    monkeypatch.setattr("vcrf.estimators.vcrf._AIM", 1e-12)
+    monkeypatch.setattr(VCRF, "_recipes", {"accurate": replace(recipes.CRF["accurate"], aim=1e-12)})
     with warnings.catch_warnings():
         warnings.simplefilter("error" if status is Status.CONVERGED else "ignore")
         tagger = VCRF(tol=tol, max_passes=40).fit(corpus.tokens, corpus.labels)

@@ -47,9 +47,9 @@ def _text(tokens: list[str]) -> object:
 def test_scores_are_the_mean_of_scores() -> None:
     """Taggers of different families and orders; every sequence of three labels is compared."""
     taggers = [
-        VCRF(families=[word(), *transition_families(3)], base_strength=0.02).fit(X, Y),
-        VCRF(families=[word(-1), *transition_families(2)], base_strength=0.01).fit(X, Y),
-        M3N(families=[word(), *transition_families(2)], norm="l2", base_strength=0.1).fit(X, Y),
+        VCRF(recipe="paper", families=[word(), *transition_families(3)], base_strength=0.02).fit(X, Y),
+        VCRF(recipe="paper", families=[word(-1), *transition_families(2)], base_strength=0.01).fit(X, Y),
+        M3N(recipe="paper", families=[word(), *transition_families(2)], norm="l2", base_strength=0.1).fit(X, Y),
     ]
     both = vote(taggers, [1.0, 2.0, 5.0])
     for tokens in NEW:
@@ -62,7 +62,7 @@ def test_scores_are_the_mean_of_scores() -> None:
 
 def test_vote_of_one_is_that_one() -> None:
     """Nothing is lost: weights, names, families."""
-    one = VCRF(base_strength=0.01, tags=3).fit(X, Y)
+    one = VCRF(recipe="paper", base_strength=0.01, tags=3).fit(X, Y)
     same = vote([one])
     assert sorted(map(repr, same.model_.features())) == sorted(map(repr, one.model_.features()))
     assert [(f.name, f.n_active, f.l1_mass) for f in same.families_] == [
@@ -73,8 +73,10 @@ def test_vote_of_one_is_that_one() -> None:
 
 def test_labels_are_those_of_all() -> None:
     """A tagger that never saw a label gives it no score; codes of patterns are renumbered."""
-    few = VCRF(families=[word(), *transition_families(2)], base_strength=0.01).fit([["a", "b"]], [["V", "Z"]])
-    many = VCRF(families=[word(), *transition_families(2)], base_strength=0.01).fit(X, Y)
+    few = VCRF(recipe="paper", families=[word(), *transition_families(2)], base_strength=0.01).fit(
+        [["a", "b"]], [["V", "Z"]]
+    )
+    many = VCRF(recipe="paper", families=[word(), *transition_families(2)], base_strength=0.01).fit(X, Y)
     both = vote([few, many])
     assert both.classes_ == ["D", "N", "V", "Z"]
     for y, score in scores(many, ["a", "b"], ["N", "V"]).items():
@@ -87,14 +89,16 @@ def test_labels_are_those_of_all() -> None:
 
 def test_opposite_weights_vanish() -> None:
     """Weights that sum to zero leave no entry."""
-    model = VCRF(families=[word()], base_strength=0.01).fit(X, Y).model_
+    model = VCRF(recipe="paper", families=[word()], base_strength=0.01).fit(X, Y).model_
     assert len(model.weights)
     assert len(combine([model, replace(model, weights=-model.weights)], np.array([0.5, 0.5])).weights) == 0
 
 
 def test_a_vote_is_saved(tmp_path: Path) -> None:
     """The file gives the same labels; there is no training to tell of."""
-    both = vote([VCRF(base_strength=0.01).fit(X, Y), VCRF(base_strength=0.1).fit(X[:2], Y[:2])])
+    both = vote(
+        [VCRF(recipe="paper", base_strength=0.01).fit(X, Y), VCRF(recipe="paper", base_strength=0.1).fit(X[:2], Y[:2])]
+    )
     both.save(tmp_path / "both.vcrf")
     again = load(tmp_path / "both.vcrf")
     assert again.predict_marginals(NEW) == both.predict_marginals(NEW)
@@ -117,27 +121,27 @@ def test_given_attributes() -> None:
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, float("nan")]])
 def test_bad_weights(weights: list[float]) -> None:
     """One number a tagger, none negative."""
-    taggers = [VCRF(base_strength=0.1).fit(X, Y)] * 2
+    taggers = [VCRF(recipe="paper", base_strength=0.1).fit(X, Y)] * 2
     with pytest.raises(InputError, match="needs 2 weights"):
         vote(taggers, weights)
 
 
 def test_what_cannot_vote() -> None:
     """None, unfitted ones, labels of two kinds, one attribute in two families."""
-    fitted = VCRF(base_strength=0.1).fit(X, Y)
+    fitted = VCRF(recipe="paper", base_strength=0.1).fit(X, Y)
     with pytest.raises(InputError, match="at least one"):
         vote([])
     with pytest.raises(NotFittedError):
         vote([fitted, VCRF()])
-    numbers = VCRF(base_strength=0.1).fit([["a"]], [[1]])
+    numbers = VCRF(recipe="paper", base_strength=0.1).fit([["a"]], [[1]])
     with pytest.raises(InputError, match="all str or all int"):
         vote([fitted, numbers])
-    mine = VCRF(families=[Family("mine", (Template(((0, "word"),)),))], base_strength=0.1).fit(X, Y)
+    mine = VCRF(recipe="paper", families=[Family("mine", (Template(((0, "word"),)),))], base_strength=0.1).fit(X, Y)
     with pytest.raises(InputError, match="'mine' of another"):
-        vote([VCRF(families=[word()], base_strength=0.1).fit(X, Y), mine])
+        vote([VCRF(recipe="paper", families=[word()], base_strength=0.1).fit(X, Y), mine])
 
 
 def test_families_are_json() -> None:
     """What the file holds of families are plain numbers."""
-    both = vote([VCRF(base_strength=0.1).fit(X, Y)] * 2)
+    both = vote([VCRF(recipe="paper", base_strength=0.1).fit(X, Y)] * 2)
     json.dumps([(f.n_active, f.l1_mass, f.n_columns) for f in both.families_])

@@ -21,7 +21,7 @@ def dataset() -> Dataset:
 @pytest.fixture(scope="session")
 def method() -> Method:
     """The paper's families, few of them."""
-    return Method.of("paper", families="paper", words=1, tags=2, affix=1, norm="l1")
+    return Method.of("paper", recipe="paper", families="paper", words=1, tags=2, affix=1, norm="l1")
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def test_known_methods_have_the_limits() -> None:
     )  # fmt: skip
     made = default.build(0.0, 0.1, 1e-3, None)
     assert made.words is None
-    assert made._form() == VCRF()._form() != VCRF(base_strength=0.1)._form()
+    assert made._form() == VCRF()._form() != VCRF(recipe="paper", base_strength=0.1)._form()
 
 
 def test_all_known_methods_can_be_chosen() -> None:
@@ -49,12 +49,12 @@ def test_a_new_method_changes_parameters_of_a_known_one() -> None:
         (["paper", "paper"], "given twice"),
         (["mine=paper estimator=Nothing"], "no estimator 'Nothing'"),
         (["mine=paper estimator=Corpus"], "no estimator 'Corpus'"),
-        (["mine=paper tags=many"], "Method 'mine': tags must be an integer from 1 to 100, got 'many'"),
-        (["mine=paper norm=l7"], "Method 'mine': norm must be"),
-        (["mine=m3n loss=best"], "Method 'mine': loss must be"),
-        (["mine=paper complexities=none"], "Method 'mine': complexities must be"),
-        (["mine=default l1_ratio=7"], "Method 'mine': l1_ratio must lie between 0 and 1"),
-        (["mine=paper temperature=0"], "Method 'mine': temperature must be"),
+        (["mine=paper tags=many"], "Method 'mine': `tags` must be an integer from 1 to 100, got 'many'"),
+        (["mine=paper norm=l7"], "Method 'mine': `norm` must be"),
+        (["mine=m3n loss=best"], "Method 'mine': `loss` must be"),
+        (["mine=paper complexities=none"], "Method 'mine': `complexities` must be"),
+        (["mine=default l1_ratio=7"], "Method 'mine': `l1_ratio` must be a number between 0 and 1"),
+        (["mine=paper temperature=0"], "Method 'mine': `temperature` must be"),
         ([""], "Unknown method ''"),
         (["=paper tags=1"], "expected one of paper"),
         ([], "no method to run"),

@@ -32,7 +32,9 @@ def test_a_task_is_a_path_of_the_estimator(noise: float, plan: Plan, dataset: Da
     tokens, labels = unpack(dataset.blob)
     parts = parts_of_run(len(tokens), task.settings.seed, task.run)
     seen = noisy_labels(tokens, labels, noise, task.settings.noise_min_count, task.settings.seed)
-    estimator = VCRF(families="paper", words=1, tags=2, affix=1, norm="l1", tol=1e-3, max_passes=20, n_jobs=1)
+    estimator = VCRF(
+        recipe="paper", families="paper", words=1, tags=2, affix=1, norm="l1", tol=1e-3, max_passes=20, n_jobs=1
+    )
     grid = [(task.complexity_strength, base) for base in task.base_strengths]
     X, y = [tokens[i] for i in parts.train], [seen[i] for i in parts.train]
     points = run_task(task, dataset.blob).points
@@ -69,7 +71,7 @@ def test_the_point_without_strengths_is_capped_and_uncertified(plan: Plan, datas
 @pytest.mark.parametrize("estimator", ["M3N", "StructSVM"])
 def test_methods_that_need_a_penalty_have_no_point_without(estimator: str, plan: Plan, dataset: Dataset) -> None:
     """The rest of the path is theirs."""
-    method = Method.of("max", estimator, families="paper", words=0, tags=2, affix=1, norm="l1")
+    method = Method.of("max", estimator, recipe="paper", families="paper", words=0, tags=2, affix=1, norm="l1")
     task = replace(task_of(plan, 0.0), method=method, complexity_strength=0.0, base_strengths=(0.1, 0.01, 0.0))
     points = run_task(task, dataset.blob).points
     assert [point.base_strength for point in points] == [0.1, 0.01]

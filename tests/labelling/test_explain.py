@@ -94,7 +94,7 @@ def test_every_contribution_is_the_weight_of_the_feature_it_names(seed: int) -> 
 
 def test_given_attributes_count_with_their_values() -> None:
     """A number's contribution is weight times value."""
-    tagger = VCRF(base_strength=0.01).fit(DICTS, [["D", "N"], ["D", "N", "V"]])
+    tagger = VCRF(recipe="paper", base_strength=0.01).fit(DICTS, [["D", "N"], ["D", "N", "V"]])
     scores = tagger.model_.lattice(read_text(DICTS[:1]), 0)
     found = explain(tagger, DICTS[0])[1]
     number = {label: i for i, label in enumerate(tagger.classes_)}
@@ -106,7 +106,7 @@ def test_given_attributes_count_with_their_values() -> None:
 
 def test_one_label_empty_sentence_and_wrong_kind() -> None:
     """Nothing to decide, nothing to explain, nothing to read."""
-    tagger = VCRF(base_strength=0.01).fit([["a", "b"]], [["X", "X"]])
+    tagger = VCRF(recipe="paper", base_strength=0.01).fit([["a", "b"]], [["X", "X"]])
     (first, _) = explain(tagger, ["a", "q"])
     assert (first.label, first.probability, first.runner_up, first.contributions) == ("X", 1.0, None, [])
     assert explain(tagger, []) == []
@@ -127,12 +127,14 @@ def test_labels_of_both_kinds() -> None:
 def test_constraints_hold_for_the_runner_up_too() -> None:
     """I-X cannot follow O; where constraints leave one label there is no runner-up."""
     X, y = [["a", "b"], ["c", "b"], ["c", "d"]], [["B-X", "I-X"], ["O", "O"], ["O", "B-X"]]
-    tagger = VCRF(base_strength=0.01, constraints="BIO").fit(X, y)
+    tagger = VCRF(recipe="paper", base_strength=0.01, constraints="BIO").fit(X, y)
     for tokens in (["c", "b"], ["q", "b", "b"]):
         explained = explain(tagger, tokens)
         assert [found.label for found in explained] == tagger.predict([tokens])[0]
         for found in explained:
             pairs = zip(["O", *found.runner_up_sequence], found.runner_up_sequence, strict=False)
             assert not any(pair == ("O", "I-X") for pair in pairs)
-    forced = VCRF(base_strength=0.01, constraints=[("O", "B-X"), ("O", "I-X"), ("B-X", "B-X"), ("B-X", "O")]).fit(X, y)
+    forced = VCRF(
+        recipe="paper", base_strength=0.01, constraints=[("O", "B-X"), ("O", "I-X"), ("B-X", "B-X"), ("B-X", "O")]
+    ).fit(X, y)
     assert {found.runner_up for found in explain(forced, ["c", "b"])} == {"B-X", "I-X"}

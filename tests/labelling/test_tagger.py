@@ -36,7 +36,7 @@ NEW = [["York", "saw", "Lovelace"], ["Lovelace", "York"], [], ["slept", "York", 
 def tagger(request: pytest.FixtureRequest) -> VCRF:
     """Small model whose tag patterns have 1, 2 or 3 labels."""
     families = [Family("word", (Template(((0, "word"),)),)), *transition_families(request.param)]
-    return VCRF(families=families, base_strength=0.01, n_jobs=1).fit(X, Y)
+    return VCRF(recipe="paper", families=families, base_strength=0.01, n_jobs=1).fit(X, Y)
 
 
 def all_sequences(tagger: VCRF, sentences: list[list[str]], **options: Any) -> list[list[tuple[list[Any], float]]]:
@@ -203,13 +203,13 @@ def test_entity_probability_of_bilou() -> None:
     bioes = [[y.replace("U-", "S-").replace("L-PER", "E-PER").replace("L-LOC", "E-LOC") for y in s] for s in bilou]
     sentence = [["York", "saw", "Ada"]]
     spans = [[(a, b, kind) for a in range(3) for b in range(a, 3) for kind in ("PER", "LOC")]]
-    first = VCRF(base_strength=0.02).fit(X[:3], bilou)
+    first = VCRF(recipe="paper", base_strength=0.02).fit(X[:3], bilou)
     found = first.entity_probability(sentence, spans, scheme="BILOU", constraints="BILOU")
     (every,) = all_sequences(first, sentence, constraints="BILOU")
     expected = [sum(p for y, p in every if span in entities(y, "BILOU")) for span in spans[0]]
     assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert len(every) < 4**3
-    second = VCRF(base_strength=0.02, tol=1e-6).fit(X[:3], bioes)
+    second = VCRF(recipe="paper", base_strength=0.02, tol=1e-6).fit(X[:3], bioes)
     again = second.entity_probability(sentence, spans, scheme="BIOES", constraints="BIOES")
     assert again[0] == pytest.approx(found[0], abs=1e-2)
 
@@ -236,7 +236,7 @@ def test_wrong_constraints_are_refused_before_training() -> None:
     with pytest.raises(InputError, match="got 'DET'"):
         VCRF(constraints="BIO").fit([["the"]], [["DET"]])
     with pytest.raises(InputError, match="IOB1"):
-        VCRF(base_strength=0.1).fit(X, Y).entity_probability([["a"]], [[]], scheme="IOB1")
+        VCRF(recipe="paper", base_strength=0.1).fit(X, Y).entity_probability([["a"]], [[]], scheme="IOB1")
     with pytest.raises(NotFittedError):
         VCRF().sequence_probability(X, Y)
 
@@ -260,18 +260,18 @@ def test_k_is_a_positive_integer(tagger: VCRF, k: Any) -> None:
 def test_model_knows_its_norm() -> None:
     """Also when it was not given."""
     assert VCRF().fit(X, Y).model_.norm == "elastic"
-    assert VCRF(base_strength=0.01).fit(X, Y).model_.norm == "l1"
-    assert VCRF(norm="l2").fit(X, Y).model_.norm == "l2"
+    assert VCRF(recipe="paper", base_strength=0.01).fit(X, Y).model_.norm == "l1"
+    assert VCRF(recipe="paper", norm="l2").fit(X, Y).model_.norm == "l2"
 
 
 @pytest.mark.parametrize("wrong", ["one", -1, 0.5, {}])
 def test_a_wrong_seed_is_refused(wrong: Any) -> None:
     """Where it is given: to the draws, or to the estimator, before it trains."""
-    fitted = VCRF(base_strength=0.1, n_jobs=1).fit(X, Y)
-    with pytest.raises(InputError, match="random_state must be None, an integer of at least 0 or a numpy Generator"):
+    fitted = VCRF(recipe="paper", base_strength=0.1, n_jobs=1).fit(X, Y)
+    with pytest.raises(InputError, match="`random_state` must be None, an integer of at least 0 or a numpy Generator"):
         fitted.sample(NEW, random_state=wrong)
-    with pytest.raises(InputError, match="random_state must be"):
+    with pytest.raises(InputError, match="`random_state` must be"):
         fitted.predict_mbr(NEW, "edit", n_samples=3, random_state=wrong)
     for patience in (None, 2):
-        with pytest.raises(InputError, match="random_state must be"):
-            VCRF(base_strength=0.1, n_jobs=1, random_state=wrong, patience=patience).fit(X * 10, Y * 10)
+        with pytest.raises(InputError, match="`random_state` must be"):
+            VCRF(recipe="paper", base_strength=0.1, n_jobs=1, random_state=wrong, patience=patience).fit(X * 10, Y * 10)

@@ -57,7 +57,7 @@ def trained(estimator, data, labels=Y):
 @pytest.fixture(scope="module")
 def words():
     """A tagger of tokens, order 3."""
-    return trained(VCRF(norm="l2", base_strength=0.005, tags=3, words=1, affix=1), X)
+    return trained(VCRF(recipe="paper", norm="l2", base_strength=0.005, tags=3, words=1, affix=1), X)
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,7 @@ def estimators_of_tokens(draw):
     """VCRF with a preset or with families of its own."""
     tags = draw(st.integers(1, 3))
     options = {
+        "recipe": "paper",
         "base_strength": draw(st.sampled_from([0.1, 0.01, 0.001])),
         "norm": draw(st.sampled_from(["l1", "l2", "elastic"])),
         "complexity_strength": draw(st.sampled_from([None, 0.01])),
@@ -145,7 +146,11 @@ def test_a_tagger_of_tokens_comes_back(tmp_path_factory, data, estimator, senten
 def test_a_tagger_of_dicts_comes_back(tmp_path_factory, data, is_crf, tags, sentences):
     """Both estimators, with numbers and several values a feature."""
     path = tmp_path_factory.getbasetemp() / "dicts.vcrf"
-    estimator = CRF(c1=0.01, max_iterations=20) if is_crf else VCRF(tags=tags, base_strength=0.01, max_passes=20)
+    estimator = (
+        CRF(c1=0.01, max_iterations=20)
+        if is_crf
+        else VCRF(recipe="paper", tags=tags, base_strength=0.01, max_passes=20)
+    )
     fitted = trained(estimator, sentences, draw_labels(data, sentences))
     fitted.save(path)
     loaded = vcrf.load(path)
@@ -168,6 +173,7 @@ def test_parameters_come_back_but_not_the_users_objects(tmp_path):
     families = [Family("word", sources), Family("bias", (BIAS,))]
     fitted = trained(
         VCRF(
+ recipe="paper",
             families=families, complexities={"word": np.float64(2.0), "bias": 0.5}, base_strength=np.float32(0.25),
             complexity_strength=0.01, max_passes=np.int64(30), callback=lambda _: None,
             random_state=np.random.default_rng(3), n_jobs=1, verbose=np.False_, norm=np.str_("l1"),
@@ -208,7 +214,9 @@ def test_a_loss_comes_back(loss):
 
 def test_a_loss_without_a_written_form_is_left_out_with_a_word(tmp_path):
     """A function cannot be stored: save says so, and the model is whole."""
-    fitted = trained(VCRF(loss=losses.MarkovLoss(1, lambda _, a, b: float(a != b)), base_strength=0.1, norm="l1"), X)
+    fitted = trained(
+        VCRF(recipe="paper", loss=losses.MarkovLoss(1, lambda _, a, b: float(a != b)), base_strength=0.1, norm="l1"), X
+    )
     with pytest.warns(UserWarning, match="MarkovLoss cannot be written"):
         fitted.save(tmp_path / "m.vcrf")
     loaded = vcrf.load(tmp_path / "m.vcrf")
@@ -239,7 +247,7 @@ def test_a_stored_loss_that_does_not_fit_is_refused(stored):
 def test_numbers_that_are_not_finite_come_back(tmp_path):
     """A strength of 0 leaves the gap infinite; a family of infinite complexity is switched off."""
     options = {"max_passes": 5, "families": [Family("bias", (BIAS,)), Family("word", (Template(((0, "word"),)),))]}
-    free = trained(VCRF(base_strength=0.0, **options), X)
+    free = trained(VCRF(recipe="paper", base_strength=0.0, **options), X)
     free.save(tmp_path / "m.vcrf")
     assert free.gap_ == np.inf
     assert vcrf.load(tmp_path / "m.vcrf").gap_ == np.inf
@@ -326,7 +334,7 @@ def test_the_checksum_of_the_data_tells_data_apart():
         return trained(VCRF(**options), data, labels).model_.facts.data_checksum
 
     base = checksum(X, Y)
-    assert checksum([*X, []], [*Y, []], base_strength=0.3) == base
+    assert checksum([*X, []], [*Y, []], recipe="paper", base_strength=0.3) == base
     others = [
         checksum(X[:2], Y[:2]),
         checksum(X[::-1], Y[::-1]),
@@ -450,7 +458,7 @@ def test_classes_of_others_are_not_saved(tmp_path):
 
 def test_what_would_not_load_is_not_saved(tmp_path):
     """The check of reading is also one of writing."""
-    fitted = trained(VCRF(norm="l2"), X)
+    fitted = trained(VCRF(recipe="paper", norm="l2"), X)
     fitted.model_.weights[0] = np.nan
     with pytest.raises(InputError, match="This VCRF cannot be saved, it would not load: a weight is not finite"):
         fitted.save(tmp_path / "m.vcrf")
@@ -1049,7 +1057,9 @@ def test_a_treebank_is_tagged_the_same(treebank, tmp_path):
 def test_constraints_survive(tmp_path, constraints):
     """Schemes, forbidden pairs and whole objects: the loaded estimator labels under the same constraints."""
     X = [["a", "b", "c"], ["b", "b", "a"], ["c"]]
-    tagger = VCRF(constraints=constraints, base_strength=0.01).fit(X, [["B-X", "I-X", "O"], ["O", "B-X", "I-X"], ["O"]])
+    tagger = VCRF(recipe="paper", constraints=constraints, base_strength=0.01).fit(
+        X, [["B-X", "I-X", "O"], ["O", "B-X", "I-X"], ["O"]]
+    )
     tagger.save(tmp_path / "c.vcrf")
     again = load(tmp_path / "c.vcrf")
     assert as_constraints(again.constraints).compile(again.classes_).pairs.tolist() == (
@@ -1062,7 +1072,7 @@ def test_constraints_survive(tmp_path, constraints):
 def test_development_errors_survive(tmp_path):
     """The history keeps the errors on the development set."""
     X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
-    tagger = VCRF(base_strength=0.01).fit(X, y, X_dev=X, y_dev=y)
+    tagger = VCRF(recipe="paper", base_strength=0.01).fit(X, y, X_dev=X, y_dev=y)
     tagger.save(tmp_path / "d.vcrf")
     again = load(tmp_path / "d.vcrf")
     assert [record.dev_error for record in again.history_] == [record.dev_error for record in tagger.history_]

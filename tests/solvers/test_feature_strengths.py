@@ -177,22 +177,33 @@ def test_every_norm_and_solver_takes_them(estimator, norm):
     """The gap is certified without any base strength, and without complexities they are nothing."""
     loss = {"loss": "hamming"} if estimator is VCRF else {}
     tagger = estimator(
-        complexities="feature", complexity_strength=0.02, base_strength=0.0, norm=norm, tol=1e-2, affix=2, **loss
+        recipe="paper",
+        complexities="feature",
+        complexity_strength=0.02,
+        base_strength=0.0,
+        norm=norm,
+        tol=1e-2,
+        affix=2,
+        **loss,
     ).fit(X, Y)
     assert tagger.gap_ <= 1e-2 * tagger.objective_
     assert tagger.predict(X) == Y
-    alike = estimator(complexities="feature", complexity_strength=0.0, base_strength=0.02, norm=norm, affix=2, **loss)
+    alike = estimator(
+        recipe="paper", complexities="feature", complexity_strength=0.0, base_strength=0.02, norm=norm, affix=2, **loss
+    )
     assert {family.l1 + family.l2 for family in alike.fit(X, Y).families_} == {0.02}
 
 
 def test_path_and_tune_take_them():
     """Strengths fall along the path; the default grid of `tune` follows the mean complexity."""
-    tagger = VCRF(complexities="feature", norm="l1", affix=2)
+    tagger = VCRF(recipe="paper", complexities="feature", norm="l1", affix=2)
     found = list(tagger.path(X, Y, [(0.01, 0.01), (0.1, 0.0), (0.0, 0.05)]))
     strengths = [np.mean([family.l1 for family in point.families_]) for point in found]
     assert sorted(strengths, reverse=True) == strengths
     assert {point.complexity_strength for point in found} == {0.01, 0.1, 0.0}
-    alone = VCRF(complexities="feature", norm="l1", affix=2, complexity_strength=0.01, base_strength=0.01).fit(X, Y)
+    alone = VCRF(
+        recipe="paper", complexities="feature", norm="l1", affix=2, complexity_strength=0.01, base_strength=0.01
+    ).fit(X, Y)
     (same,) = (point for point in found if point.complexity_strength == 0.01)
     assert same.objective_ == pytest.approx(alone.objective_, rel=2e-3)
     tuned = tagger.tune(X, Y, X, Y, base_strengths=[0.01])
@@ -204,7 +215,9 @@ def test_path_and_tune_take_them():
 
 def test_the_model_file_keeps_them(tmp_path):
     """The parameter, the means of the families and the labels come back."""
-    tagger = VCRF(complexities="feature", complexity_strength=0.02, base_strength=0.01, affix=2).fit(X, Y)
+    tagger = VCRF(recipe="paper", complexities="feature", complexity_strength=0.02, base_strength=0.01, affix=2).fit(
+        X, Y
+    )
     tagger.save(tmp_path / "m.vcrf")
     again = load(tmp_path / "m.vcrf")
     assert again.complexities == "feature"

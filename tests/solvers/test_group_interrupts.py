@@ -26,7 +26,7 @@ def test_ctrl_c_at_any_call_leaves_a_certified_point(method, monkeypatch):
         return kept(*args)
 
     monkeypatch.setattr(SmoothObjective, method, interrupted)
-    options = {"tags": 2, "norm": "group", "base_strength": 0.02, "tol": 1e-4, "n_jobs": 1}
+    options = {"recipe": "paper", "tags": 2, "norm": "group", "base_strength": 0.02, "tol": 1e-4, "n_jobs": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         full = VCRF(**options).fit(X, Y)

@@ -254,8 +254,8 @@ def test_one_of_several_sentences_stands_for_all():
 def test_newton_steps_on_the_most_curved_weights(monkeypatch):
     """Too many weights for any Hessian of all: that of a few closes the gap in fewer passes."""
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
-    data, options = (corpus.tokens, corpus.labels), {"base_strength": 0.3 / 200, "tol": 1e-6}
-    best = VCRF(base_strength=0.3 / 200, tol=1e-8).fit(*data)
+    data, options = (corpus.tokens, corpus.labels), {"recipe": "paper", "base_strength": 0.3 / 200, "tol": 1e-6}
+    best = VCRF(recipe="paper", base_strength=0.3 / 200, tol=1e-8).fit(*data)
     set_policy(monkeypatch, many=50, most=50, block=60)
     found = VCRF(**options).fit(*data)
     set_policy(monkeypatch, many=50, most=50, block=60, block_below=0.0)
@@ -279,7 +279,7 @@ def test_all_weights_or_the_most_curved_first(monkeypatch, tol, few):
         return newton.build_model(objective, plan, w, chosen, stride, scale)
 
     monkeypatch.setattr(newton_phase, "build_model", spy)
-    fitted = VCRF(base_strength=0.1 / 200, tol=tol).fit(corpus.tokens, corpus.labels)
+    fitted = VCRF(recipe="paper", base_strength=0.1 / 200, tol=tol).fit(corpus.tokens, corpus.labels)
     assert fitted.result_.relative_gap <= tol
     is_block_first = tol == 1e-3 and few == 20
     assert sizes
@@ -318,7 +318,7 @@ def test_rounds_end_where_the_conditions_are_met(quadratic, close):
 def test_many_weights_are_certified_with_large_models(monkeypatch, tags):
     """More weights than models in double precision take: the gap closes, at the optimum that these find."""
     corpus = SyntheticLanguage(n_labels=5, n_stems=300, seed=5).sample(200, seed=4)
-    data, options = (corpus.tokens, corpus.labels), {"base_strength": 0.3 / 200, "tags": tags}
+    data, options = (corpus.tokens, corpus.labels), {"recipe": "paper", "base_strength": 0.3 / 200, "tags": tags}
     best = VCRF(**options, tol=1e-7).fit(*data)
     set_policy(monkeypatch, many=50, few=50, block_below=0.0)
     monkeypatch.setattr(plans, "_MAX_DOUBLE", 50)
@@ -345,7 +345,9 @@ def test_weights_that_the_last_model_lacks(monkeypatch):
     set_policy(monkeypatch, many=20)
     monkeypatch.setattr(plans, "_MAX_DOUBLE", 20)
     for strength in (0.1, 0.02, 0.005):
-        tagger = VCRF(norm="l1", tags=2, base_strength=strength / 20, tol=1e-3, inference="dense").fit(corpus.tokens, y)
+        tagger = VCRF(recipe="paper", norm="l1", tags=2, base_strength=strength / 20, tol=1e-3, inference="dense").fit(
+            corpus.tokens, y
+        )
         assert tagger.result_.relative_gap <= 1e-3
 
 
@@ -353,7 +355,9 @@ def test_a_direction_that_is_no_number_is_no_step(monkeypatch):
     """The run goes on without it."""
     corpus = SyntheticLanguage(n_labels=4, n_stems=60, seed=1).sample(40, seed=2)
     monkeypatch.setattr(newton_phase, "newton_direction", lambda *given, **_: np.full(len(given[2]), np.nan))
-    tagger = VCRF(norm="l1", base_strength=0.5 / 40, tol=1e-3, max_passes=300).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", norm="l1", base_strength=0.5 / 40, tol=1e-3, max_passes=300).fit(
+        corpus.tokens, corpus.labels
+    )
     assert np.isfinite(tagger.objective_)
     assert tagger.result_.relative_gap < 0.1
 
@@ -367,7 +371,9 @@ def test_weak_strengths_on_the_automaton(is_real):
     if is_real:
         X = [[{"w": t, "s": t[-2:], "v": float(300.0 * rng.normal())} for t in x] for x in X]
     tol = 1e-3 if is_real else 1e-6
-    tagger = VCRF(norm="l1", tags=3, base_strength=0.05 / 40, tol=tol, inference="patterns", max_passes=2_000)
+    tagger = VCRF(
+        recipe="paper", norm="l1", tags=3, base_strength=0.05 / 40, tol=tol, inference="patterns", max_passes=2_000
+    )
     assert tagger.fit(X, corpus.labels).status_ is Status.CONVERGED
 
 
@@ -377,7 +383,7 @@ def test_large_models_that_do_not_help_end_the_run(monkeypatch):
     set_policy(monkeypatch, many=50, few=50, most_vain=2)
     monkeypatch.setattr(newton_phase, "newton_direction", lambda *given, **_: 1e-12 * np.sign(given[2]))
     with pytest.warns(ConvergenceWarning, match="hardly moves"):
-        found = VCRF(base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
+        found = VCRF(recipe="paper", base_strength=0.3 / 200, tol=1e-6).fit(corpus.tokens, corpus.labels)
     assert found.status_ is Status.SETTLED
     assert found.result_.relative_gap > 1e-6
 
@@ -394,7 +400,9 @@ def test_many_weights_on_the_automaton(monkeypatch):
 
     share = newton_phase.NewtonPhase.scan_share
     monkeypatch.setattr(newton_phase.NewtonPhase, "scan_share", spy)
-    tagger = VCRF(tags=3, base_strength=0.3 / 60, inference="patterns").fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", tags=3, base_strength=0.3 / 60, inference="patterns").fit(
+        corpus.tokens, corpus.labels
+    )
     assert tagger.status_ is Status.CONVERGED
     assert shares[0] == 1.0
     assert shares[-1] == POLICY.wider

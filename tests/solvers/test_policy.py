@@ -123,7 +123,7 @@ def test_a_run_follows_its_policy(monkeypatch):
 
     monkeypatch.setattr(newton_phase, "POLICY", Recorded())
     corpus = SyntheticLanguage(n_labels=4, n_stems=60, seed=1).sample(40, seed=2)
-    options = {"norm": "l1", "base_strength": 0.5 / 40, "tol": 1e-6}
+    options = {"recipe": "paper", "norm": "l1", "base_strength": 0.5 / 40, "tol": 1e-6}
     tagger = VCRF(**options).fit(corpus.tokens, corpus.labels)
     assert [POLICY.decide(here, can_model) for here, can_model, _ in seen] == [phase for _, _, phase in seen]
     assert {phase for _, _, phase in seen} == {Phase.NEWTON, Phase.QUASI_NEWTON}

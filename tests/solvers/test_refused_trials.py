@@ -39,10 +39,10 @@ class Budget:
 def test_a_refused_trial_shortens_the_step(norm, strength, tags, monkeypatch):
     """The largest trial of a run cannot be evaluated the second time: the optimum is found all the same."""
     budget = Budget(monkeypatch)
-    free = VCRF(tags=tags, norm=norm, base_strength=strength, tol=1e-5, n_jobs=1).fit(X, Y)
+    free = VCRF(recipe="paper", tags=tags, norm=norm, base_strength=strength, tol=1e-5, n_jobs=1).fit(X, Y)
     assert budget.largest > 1.1 * float(np.abs(free.result_.weights).max())
     budget.limit = 0.95 * budget.largest
-    tagger = VCRF(tags=tags, norm=norm, base_strength=strength, tol=1e-5, n_jobs=1).fit(X, Y)
+    tagger = VCRF(recipe="paper", tags=tags, norm=norm, base_strength=strength, tol=1e-5, n_jobs=1).fit(X, Y)
     assert budget.n_refused > 0
     assert tagger.status_.name == "CONVERGED"
     assert tagger.objective_ == pytest.approx(free.objective_, rel=2e-5)
@@ -59,9 +59,9 @@ def test_a_refused_trial_shortens_a_newton_step(monkeypatch):
         budget.next_limit = np.inf
         return step(phase, state, model)
 
-    free = VCRF(tags=2, norm="l1", base_strength=0.02, tol=1e-5, n_jobs=1).fit(X, Y)
+    free = VCRF(recipe="paper", tags=2, norm="l1", base_strength=0.02, tol=1e-5, n_jobs=1).fit(X, Y)
     monkeypatch.setattr(NewtonPhase, "_step", refused_once)
-    tagger = VCRF(tags=2, norm="l1", base_strength=0.02, tol=1e-5, n_jobs=1).fit(X, Y)
+    tagger = VCRF(recipe="paper", tags=2, norm="l1", base_strength=0.02, tol=1e-5, n_jobs=1).fit(X, Y)
     assert budget.n_refused == len(n_steps) > 0
     assert tagger.status_.name == "CONVERGED"
     assert tagger.objective_ == pytest.approx(free.objective_, rel=2e-5)
@@ -72,4 +72,4 @@ def test_where_no_trial_can_be_evaluated_the_refusal_is_raised(norm, monkeypatch
     """Not even the shortest step: there is nothing to go on with."""
     Budget(monkeypatch).limit = 0.0
     with pytest.raises(BudgetError, match="too large"):
-        VCRF(tags=2, norm=norm, base_strength=0.005, n_jobs=1).fit(X, Y)
+        VCRF(recipe="paper", tags=2, norm=norm, base_strength=0.005, n_jobs=1).fit(X, Y)

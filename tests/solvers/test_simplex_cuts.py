@@ -161,11 +161,12 @@ def test_features_may_come_later(kind, drawn):
 def test_estimators_and_threads(estimator, loss, monkeypatch):
     """Certified, the same to the last bit with two threads; sequences dropped early come back."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(20, seed=3)
-    one, two = (estimator(loss=loss, norm="l2", tol=1e-3, n_jobs=n).fit(corpus.tokens, corpus.labels) for n in (1, 2))
+    form = {"recipe": "paper", "norm": "l2", "count_power": 0.35, "base_strength": 1.0 / len(corpus)}
+    one, two = (estimator(**form, loss=loss, tol=1e-3, n_jobs=n).fit(corpus.tokens, corpus.labels) for n in (1, 2))
     assert one.status_ is Status.CONVERGED
     assert (one.objective_, one.gap_) == (two.objective_, two.gap_)
     monkeypatch.setattr(simplex_cuts, "_MAX_AGE", 1)
-    forgetful = estimator(loss=loss, norm="l2", tol=1e-3).fit(corpus.tokens, corpus.labels)
+    forgetful = estimator(**form, loss=loss, tol=1e-3).fit(corpus.tokens, corpus.labels)
     assert forgetful.status_ is Status.CONVERGED
     assert forgetful.objective_ == pytest.approx(one.objective_, rel=1e-3)
 
@@ -264,6 +265,8 @@ def test_many_sentences_have_the_proximal_master(monkeypatch, most, is_simplex):
     seen = []
     run = SimplexCuts.run
     monkeypatch.setattr(SimplexCuts, "run", lambda self, start: seen.append(True) or run(self, start))
-    found = M3N(norm="l2").fit(corpus.tokens, corpus.labels)
+    found = M3N(recipe="paper", norm="l2", count_power=0.35, base_strength=1.0 / len(corpus)).fit(
+        corpus.tokens, corpus.labels
+    )
     assert found.status_ is Status.CONVERGED
     assert bool(seen) == is_simplex

@@ -105,7 +105,7 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
 def test_smooth_surrogates_take_newton_steps(estimator, loss, tags):
     """With L1 alone quasi-Newton steps leave the gap open; steps with the Hessian of a similar loss close it."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(30, seed=3)
-    tagger = estimator(tags=tags, loss=loss, norm="l1", base_strength=0.02, tol=1e-7)
+    tagger = estimator(recipe="paper", tags=tags, loss=loss, norm="l1", base_strength=0.02, tol=1e-7)
     tagger.fit(corpus.tokens, corpus.labels)
     assert tagger.status_ is Status.CONVERGED
     assert "newton" in {record.phase for record in tagger.history_}
@@ -115,7 +115,7 @@ def test_smooth_surrogates_take_newton_steps(estimator, loss, tags):
 def test_each_temperature_of_m3n_gives_a_lower_bound(loss):
     """The posterior of crf is a distribution of label sequences: its mean loss bounds the optimum from below."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(8, seed=3)
-    tagger = M3N(loss=loss, norm="l1", base_strength=0.05).fit(corpus.tokens, corpus.labels)
+    tagger = M3N(recipe="paper", loss=loss, norm="l1", base_strength=0.05).fit(corpus.tokens, corpus.labels)
     records = [record for record in tagger.history_ if record.phase == "smooth"]
     assert len(records) > 1
     assert all(0.0 < record.objective - record.gap <= tagger.objective_ for record in records)
@@ -191,5 +191,5 @@ def test_a_master_problem_that_is_slow_to_solve():
         [["w=ab", "w=b"], [], ["w=ab"], []],
     ]
     y, loss = [[0, 0, 1], [1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], "hamming:normalised=False,cost=3"
-    tagger = StructSVM(base_strength=0.005670591422676358, loss=loss, norm="group", tags=1).fit(X, y)
+    tagger = StructSVM(recipe="paper", base_strength=0.005670591422676358, loss=loss, norm="group", tags=1).fit(X, y)
     assert tagger.status_ is Status.CONVERGED

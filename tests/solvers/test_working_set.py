@@ -305,7 +305,7 @@ def test_strength_zero_down_to_an_objective_of_zero(inference):
     """Labels that the words tell: the objective underflows on the way."""
     X = [["a", "b", "c", "a"], ["b", "c"], ["c"]] * 2
     y = [["A", "B", "A", "B"], ["B", "A"], ["A"]] * 2
-    tagger = VCRF(tags=3, base_strength=0, inference=inference, max_passes=2000, n_jobs=1)
+    tagger = VCRF(recipe="paper", tags=3, base_strength=0, inference=inference, max_passes=2000, n_jobs=1)
     with pytest.warns(ConvergenceWarning):
         tagger.fit(X, y)
     assert tagger.status_ is Status.UNCERTIFIED

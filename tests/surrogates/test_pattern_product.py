@@ -155,7 +155,8 @@ def test_more_arcs_than_any_table_could_hold(name):
     words = np.arange(60).reshape(15, 4)
     X = [[str(word) for word in sentence] for sentence in words]
     y = [[f"l{word}" for word in sentence] for sentence in words]
-    tagger = getattr(vcrf, name)(tags=4, loss="edit", base_strength=0.05, norm="elastic", tol=0.05).fit(X, y)
+    tagger = getattr(vcrf, name)(recipe="paper", tags=4, loss="edit", base_strength=0.05, norm="elastic", tol=0.05)
+    tagger.fit(X, y)
     assert tagger.gap_ <= 0.05 * tagger.objective_
     with pytest.raises(BudgetError, match="inference='patterns'"):
         tagger.set_params(inference="dense").fit(X, y)

@@ -320,7 +320,7 @@ def test_sixty_labels_at_order_five():
     rng = np.random.default_rng(1)
     X = [[str(w) for w in rng.integers(0, 200, 12)] for _ in range(60)]
     y = [[f"T{(int(a) * 7 + int(b)) % 60}" for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X]
-    tagger = VCRF(tags=5, words=0, affix=0, base_strength=1.0 / 60, tol=0.05).fit(X, y)
+    tagger = VCRF(recipe="paper", tags=5, words=0, affix=0, base_strength=1.0 / 60, tol=0.05).fit(X, y)
     assert tagger.gap_ <= 0.05 * tagger.objective_
     assert len(tagger.predict(X[:3])[0]) == 12
     with pytest.raises(BudgetError, match="dense"):
@@ -426,7 +426,9 @@ def test_scan_of_sentences_side_by_side(way, monkeypatch):
 def test_newton_steps_close_the_gap_at_higher_orders(tags):
     """With an L1 penalty alone, where quasi-Newton steps leave it open."""
     corpus = SyntheticLanguage(n_labels=4, n_stems=100, seed=3).sample(60, seed=4)
-    tagger = VCRF(tags=tags, base_strength=0.3 / 60, tol=1e-6, inference="patterns").fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", tags=tags, base_strength=0.3 / 60, tol=1e-6, inference="patterns").fit(
+        corpus.tokens, corpus.labels
+    )
     assert tagger.status_ is Status.CONVERGED
     assert any(record.phase == "newton" for record in tagger.history_)
     assert tagger.result_.n_passes < 400

@@ -274,7 +274,7 @@ def test_hessian_of_the_exponential_surrogate(data):
 def test_hessian_of_a_similar_surrogate(kind, loss):
     """It proposes steps only, but with the right curvature: along any direction within a half of the true one."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(12, seed=3)
-    trained = VCRF(norm="l1", base_strength=0.03).fit(corpus.tokens, corpus.labels)
+    trained = VCRF(recipe="paper", norm="l1", base_strength=0.03).fit(corpus.tokens, corpus.labels)
     problem = trained._read(corpus.tokens, corpus.labels, None).problem
     w = trained.result_.weights
     for scale in (0.3, 1.0):

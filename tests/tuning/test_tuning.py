@@ -43,13 +43,15 @@ def dev() -> vcrf.Corpus:
 @pytest.fixture(scope="module")
 def tuned(train: vcrf.Corpus) -> TuneResult:
     """Three folds, four points."""
-    return VCRF(norm="l1", tol=1e-2).tune(train.tokens, train.labels, folds=3, **GRID)
+    return VCRF(recipe="paper", norm="l1", tol=1e-2).tune(train.tokens, train.labels, folds=3, **GRID)
 
 
 def test_development_errors_are_those_of_the_path(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
     """Every point solved to the tolerance: the same weights as `path`, so the same errors, counts and gaps."""
-    found = VCRF(norm="l1", tol=1e-6).tune(train.tokens, train.labels, dev.tokens, dev.labels, settle=None, **GRID)
-    taggers = list(VCRF(norm="l1", tol=1e-6).path(train.tokens, train.labels, POINTS))
+    found = VCRF(recipe="paper", norm="l1", tol=1e-6).tune(
+        train.tokens, train.labels, dev.tokens, dev.labels, settle=None, **GRID
+    )
+    taggers = list(VCRF(recipe="paper", norm="l1", tol=1e-6).path(train.tokens, train.labels, POINTS))
     assert [(row.complexity_strength, row.base_strength) for row in found.rows] == POINTS
     for row, tagger in zip(found.rows, taggers, strict=True):
         assert row.error == pytest.approx(1.0 - tagger.score(dev.tokens, dev.labels))
@@ -67,7 +69,7 @@ def test_development_errors_are_those_of_the_path(train: vcrf.Corpus, dev: vcrf.
 @pytest.mark.parametrize("norm", ["l1", "l2", "elastic"])
 def test_errors_of_folds_are_those_of_single_fits(train: vcrf.Corpus, norm: str) -> None:
     """Mean and standard deviation over folds, trained one by one, with weights of sentences."""
-    form = {"norm": norm, "l1_ratio": 0.3, "count_power": 0.2, "tol": 1e-6}
+    form = {"recipe": "paper", "norm": norm, "l1_ratio": 0.3, "count_power": 0.2, "tol": 1e-6}
     base = VCRF(**form)
     weights = [float(1 + (i % 5) ** 2) for i in range(len(train))]
     options = {"folds": 3, "random_state": 7, "settle": None, "sample_weight": weights}
@@ -89,10 +91,9 @@ def test_errors_of_folds_are_those_of_single_fits(train: vcrf.Corpus, norm: str)
 def test_estimator_is_trained_on_everything_to_its_tolerance(train: vcrf.Corpus, tuned: TuneResult) -> None:
     """As a fit at the best point would, though the points of the grid are only settled."""
     point = {"complexity_strength": tuned.best.complexity_strength, "base_strength": tuned.best.base_strength}
-    settled = {"norm": "l1", "loss": None, "temperature": 1.0, "factors": False}
-    assert tuned.estimator.get_params() == VCRF(tol=1e-2, **settled, **point).get_params()
+    assert tuned.estimator.get_params() == VCRF(recipe="paper", norm="l1", tol=1e-2, **point).get_params()
     assert tuned.estimator.status_ is Status.CONVERGED
-    expected = VCRF(norm="l1", tol=1e-2, **point).fit(train.tokens, train.labels)
+    expected = VCRF(recipe="paper", norm="l1", tol=1e-2, **point).fit(train.tokens, train.labels)
     np.testing.assert_array_equal(tuned.estimator.result_.weights, expected.result_.weights)
 
 
@@ -118,9 +119,9 @@ def test_same_seed_same_table(train: vcrf.Corpus, tuned: TuneResult) -> None:
     def table(result: TuneResult) -> list[TuneRow]:
         return [replace(row, seconds=0.0) for row in result.rows]
 
-    again = VCRF(norm="l1", tol=1e-2, n_jobs=1).tune(train.tokens, train.labels, folds=3, **GRID)
+    again = VCRF(recipe="paper", norm="l1", tol=1e-2, n_jobs=1).tune(train.tokens, train.labels, folds=3, **GRID)
     assert table(again) == table(tuned)
-    other = VCRF(norm="l1", tol=1e-2).tune(train.tokens, train.labels, folds=3, random_state=1, **GRID)
+    other = VCRF(recipe="paper", norm="l1", tol=1e-2).tune(train.tokens, train.labels, folds=3, random_state=1, **GRID)
     assert table(other) != table(tuned)
 
 
@@ -145,7 +146,9 @@ def test_ties_go_to_the_sparser() -> None:
 
 def test_default_grid_is_relative_to_the_number_of_sentences(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
     """Base strengths of 2 to 0.1 occurrences; complexity strengths that add 0 to 1 for the mean family."""
-    found = VCRF(norm="l1", tol=0.1).tune(train.tokens, train.labels, dev.tokens, dev.labels, settle=0.1)
+    found = VCRF(recipe="paper", norm="l1", tol=0.1).tune(
+        train.tokens, train.labels, dev.tokens, dev.labels, settle=0.1
+    )
     m = len(train)
     typical = np.mean([facts.complexity for facts in found.estimator.families_])
     assert sorted({row.base_strength * m for row in found.rows}) == pytest.approx([0.1, 0.25, 0.5, 1.0, 2.0])
@@ -158,9 +161,9 @@ def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus)
     found = VCRF(tol=0.1).tune(
         train.tokens, train.labels, dev.tokens, dev.labels, settle=0.1, complexity_strengths=[0.0]
     )
-    assert (found.estimator.norm, found.estimator.l1_ratio, found.estimator.count_power) == ("elastic", 2 / 3, 0.35)
-    assert (found.estimator.loss, found.estimator.temperature) == ("hamming:normalised=False,cost=3", 1.6)
-    assert found.estimator.factors is True
+    assert (found.estimator.norm_, found.estimator.l1_ratio_, found.estimator.count_power_) == ("elastic", 2 / 3, 0.35)
+    assert (found.estimator.loss_, found.estimator.temperature_) == ("hamming:normalised=False,cost=3", 1.6)
+    assert found.estimator.factors_ is True
     assert sorted({row.base_strength * len(train) for row in found.rows}) == pytest.approx([0.03, 0.09, 0.3, 0.9])
 
 
@@ -291,10 +294,10 @@ def test_verbose_writes_a_line_a_point(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"folds": 1}, "folds must be an integer from 2 to the number of sentences, 45: got 1"),
+        ({"folds": 1}, "`folds` must be an integer from 2 to the number of sentences, 45: got 1"),
         ({"folds": 46}, "got 46"),
         ({"complexity_strengths": [0.0], "base_strengths": [0.0]}, r"a point other than \(0, 0\)"),
-        ({"base_strengths": [-1.0]}, "base_strength must be a finite number that is not negative, got -1.0"),
+        ({"base_strengths": [-1.0]}, "`base_strength` must be a finite number that is not negative, got -1.0"),
         ({"settle": 0.0}, "settle must be a share between 0 and 1"),
         ({"X_dev": [["a"]]}, "X_dev and y_dev belong together"),
     ],

@@ -189,7 +189,7 @@ def generator_of(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InputError(
-            f"random_state must be None, an integer of at least 0 or a numpy Generator: got {random_state!r:.60}."
+            f"`random_state` must be None, an integer of at least 0 or a numpy Generator: got {random_state!r:.60}."
         ) from None
 
 

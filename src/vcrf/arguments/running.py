@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 
@@ -16,35 +15,12 @@ from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 def n_threads(n_jobs: int | None) -> int:
     """Threads for scikit-learn's n_jobs, except that None means all cores available to the process."""
     if n_jobs == 0:
-        raise InputError("n_jobs must be positive, or None or -1 for all cores: got 0.")
+        raise InputError("`n_jobs` must be positive, or None or -1 for all cores: got 0.")
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
     has_affinity = hasattr(os, "sched_getaffinity")
     n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     return max(1, n_cores + 1 + (n_jobs or -1))
-
-
-def check_tol(tol: float) -> float:
-    """Return a tolerance that can be reached."""
-    if not 0.0 < tol < np.inf:
-        raise InputError(f"tol must be a positive number, got {tol!r}. 1e-3 is a relative gap of 0.1 %.")
-    return tol
-
-
-def check_passes(name: str, limit: int | None) -> int | None:
-    """Return a limit on passes: None or at least 1."""
-    if limit is not None and (not isinstance(limit, Integral) or limit < 1):
-        raise InputError(f"{name} must be a positive integer, or None for no limit, got {limit!r}.")
-    return limit
-
-
-def check_patience(patience: int | None) -> int | None:
-    """Return a number of rounds: None or at least 1."""
-    if patience is None:
-        return None
-    if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:
-        raise InputError(f"patience must be a positive number of rounds, or None, got {patience!r}.")
-    return int(patience)
 
 
 def combined_callback(callback: Callback | None, verbose: bool) -> Callback | None:
@@ -90,7 +66,7 @@ def warn_unless_converged(result: SolverResult, limit_name: str) -> None:
     if result.status not in (Status.CONVERGED, Status.CHOSEN, Status.STATIONARY):
         warnings.warn(
             f"{result.status.value} Relative gap {result.relative_gap:.2g} after {result.n_passes} passes. "
-            f"The model is kept. To come closer raise {limit_name} or the strengths; if it will do, `tol`.",
+            f"The model is kept. To come closer raise `{limit_name}` or the strengths; if it will do, `tol`.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -30,7 +30,8 @@ def as_classes(value: Any) -> WordClasses | None:
     if isinstance(value, (str, os.PathLike)):
         return read_classes(value)
     raise InputError(
-        "word_classes must be the path of a file, a mapping from words to classes (of what `learn_classes` gives, its "
+        "`word_classes` must be the path of a file, a mapping from words to classes (of what `learn_classes` gives, "
+        "its "
         f"`classes`) or WordClasses, got an object of type {type(value).__name__}."
     )
 

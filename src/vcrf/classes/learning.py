@@ -74,7 +74,7 @@ def learn_classes(
     """
     for name, value, least in (("number", number, 2), ("min_count", min_count, 1)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            raise InputError(f"{name} must be an integer of at least {least}, got {value!r}.")
+            raise InputError(f"`{name}` must be an integer of at least {least}, got {value!r}.")
     bigrams = _count(sentences, int(min_count))
     state = _State(bigrams, int(number))
     is_interrupted = False
@@ -117,7 +117,7 @@ def _count(sentences: Iterable[Sequence[str]], min_count: int) -> _Bigrams:
     if len(kept) < 2:
         raise InputError(
             f"Word classes need two words that occur {min_count} times, got {len(kept)} in {text.n_tokens} tokens. "
-            "Give more text, or a smaller min_count."
+            "Give more text, or a smaller `min_count`."
         )
     numbers = np.full(len(text.words), _RARE)
     numbers[kept] = np.arange(2, len(kept) + 2)

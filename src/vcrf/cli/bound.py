@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vcrf.cli.errors import in_options
-from vcrf.cli.options import AsJson, DataFormat, Form, Format, ModelFile, Split, Tag, column, format_name
+from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def bound(
     split: Split = None,
     tag: Tag = None,
     form: Form = None,
-    input_format: Format = DataFormat.AUTO,
+    input_format: Format = "auto",
     loss: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", help="Task loss: hamming, edit, ngram, ... By default the model's own, or hamming."
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(metavar="X", help="Each bound may fail with this probability.")] = 0.05,
-    rho: Annotated[float | None, typer.Option(metavar="X", help="Margin; by default the best for each bound.")] = None,
+    delta: Annotated[float, option("delta")] = 0.05,
+    rho: Annotated[float | None, option("rho")] = None,
     paper_constants: Annotated[
         bool, typer.Option("--paper-constants", help="Constants as the paper prints them; some are wrong.")
     ] = False,

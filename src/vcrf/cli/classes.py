@@ -10,7 +10,7 @@ import typer
 
 from vcrf.cli.errors import about
 from vcrf.cli.interrupts import exit_code
-from vcrf.cli.options import AsJson
+from vcrf.cli.options import AsJson, option
 from vcrf.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def classes(
         typer.Argument(metavar="TEXT", help="Raw text, a sentence a line, blanks between tokens; .gz, .bz2, .xz; `-`."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write word TAB class.")],
-    number: Annotated[int, typer.Option(metavar="N", min=2, help="Number of classes.")] = 128,
-    min_count: Annotated[int, typer.Option(metavar="N", min=1, help="Rarer words get no class.")] = 3,
+    number: Annotated[int, option("number")] = 128,
+    min_count: Annotated[int, option("min_count")] = 3,
     json: AsJson = False,
 ) -> None:
     """Learn word classes from raw text, for `vcrf train --word-classes`.

@@ -58,12 +58,12 @@ def _train(corpus: Corpus) -> tuple[dict[str, VCRF], dict[str, float]]:
     from vcrf.cli.progress import TrainingProgress
 
     with compile_notice():
-        VCRF(base_strength=0.02).fit(corpus.tokens[:40], corpus.labels[:40])
+        VCRF(recipe="paper", base_strength=0.02).fit(corpus.tokens[:40], corpus.labels[:40])
     taggers, seconds = {}, {}
     for name, strength in STRENGTHS.items():
         began = time.perf_counter()
         with TrainingProgress(1e-3, name) as progress:
-            tagger = VCRF(complexity_strength=strength, base_strength=BASE_STRENGTH)
+            tagger = VCRF(recipe="paper", complexity_strength=strength, base_strength=BASE_STRENGTH)
             tagger.set_params(callback=progress.callback)
             taggers[name] = tagger.fit(corpus.tokens, corpus.labels)
         if tagger.status_.name == "INTERRUPTED":  # the solver answers a signal with its best weights

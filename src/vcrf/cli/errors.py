@@ -16,22 +16,9 @@ from vcrf.cli.interrupts import exit_code, stoppable
 
 FAILED, WRONG_CALL = 1, 2
 
-# The library's messages name its parameters; here they are options.
-_PARAMETERS = {
-    "tag": "--tag", "form": "--form", "split": "--split", "format": "--input-format", "families": "--families",
-    "words": "--words", "tags": "--tags", "affix": "--affix", "loss": "--loss", "norm": "--norm", "tol": "--tol",
-    "base_strength": "--base-strength", "complexity_strength": "--complexity-strength", "n_jobs": "--threads",
-    "l1_ratio": "--l1-ratio", "count_power": "--count-power", "factors": "--factors",
-    "surrogate": "--surrogate", "constraints": "--constraints", "max_passes": "--max-passes",
-    "complexities": "--complexities", "word_classes": "--word-classes", "min_count": "--min-count", "rho": "--rho",
-    "delta": "--delta", "patience": "--patience", "folds": "--folds", "tune": "--tune", "inference": "--inference",
-    "dev_split": "--dev-split", "noise": "--noise",
-}  # fmt: skip
-_ASSIGNED = re.compile(rf"\b({'|'.join(_PARAMETERS)})=(?:'([^']*)'|\"([^\"]*)\"|(-?\w+))")
-_SUBJECT = re.compile(rf"^({'|'.join(_PARAMETERS)})(?= must\b)")
-# In backticks, or with an underscore, it is no word of English.
-_QUOTED = re.compile(rf"`({'|'.join(_PARAMETERS)})`")
-_CODE_NAME = re.compile(rf"\b({'|'.join(name for name in _PARAMETERS if '_' in name)})\b")
+# A parameter in a message is code: `tags`, `norm='l1'`, and with its value in plain text too.
+_CODE = re.compile(r"`(\w+)(?:=([^`]*))?`|\b(\w+)=('[^']*'|-?\w+)")
+_QUOTES = "'\""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -109,11 +96,18 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def in_options(message: str) -> str:
-    """A message of the library, with command-line options in place of its parameters."""
-    message = _ASSIGNED.sub(lambda m: f"{_PARAMETERS[m[1]]} {m[2] or m[3] or m[4] or ''}", message)
-    for pattern in (_SUBJECT, _QUOTED, _CODE_NAME):
-        message = pattern.sub(lambda m: _PARAMETERS[m[1]], message)
-    return message
+    """A message of the library, with options in place of its parameters: --norm l1 for `norm='l1'`."""
+    return _CODE.sub(_as_option, message)
+
+
+def _as_option(code: re.Match[str]) -> str:
+    from vcrf.arguments.parameters import PARAMETERS
+
+    name, value = code[1] or code[3], code[2] or code[4]
+    option = PARAMETERS[name].option if name in PARAMETERS else ""
+    if not option:  # no parameter, or one that the command line does not have
+        return code[0]
+    return option if value is None else f"{option} {value.strip(_QUOTES)}"
 
 
 def _leave_quietly() -> NoReturn:

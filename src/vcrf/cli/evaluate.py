@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vcrf.cli.errors import about
-from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
+from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name
 from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def evaluate(
     split: Split = None,
     tag: Tag = None,
     form: Form = None,
-    input_format: Format = DataFormat.AUTO,
+    input_format: Format = "auto",
     json: AsJson = False,
 ) -> None:
     """Measure the error of a model on labelled data; with two models, whether they differ.

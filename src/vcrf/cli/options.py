@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from vcrf.arguments.kinds import Choice, Integer, Number
+from vcrf.arguments.parameters import PARAMETERS
 
-class DataFormat(StrEnum):
-    """Formats of labelled files; auto looks at the name and the first line."""
 
-    AUTO = "auto"
-    CONLLU = "conllu"
-    COLUMNS = "columns"
+def option(name: str, **changes: Any) -> Any:
+    """The option of a parameter, as the table has it; `changes` are keywords of `typer.Option`."""
+    parameter = PARAMETERS[name]
+    kind = parameter.kind
+    how: dict[str, Any] = {"metavar": parameter.metavar, "help": _help(name)}
+    if isinstance(kind, Choice):
+        how |= {"metavar": f"[{'|'.join(kind.names)}]", "parser": _one_of(kind.names)}
+    elif isinstance(kind, Integer) or (isinstance(kind, Number) and not kind.is_open):
+        # Of limits that are excluded the library speaks itself.
+        how |= {"min": _limit(kind.least), "max": _limit(kind.most)}
+    return typer.Option(parameter.flag, **(how | changes))
+
+
+def _one_of(names: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in names:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, names))}.")
+        return text
+
+    return parse
+
+
+def _limit(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _help(name: str) -> str:
+    parameter = PARAMETERS[name]
+    values = "; paper: ".join(parameter.in_recipes)
+    return f"{parameter.help} Default: {values}." if values else parameter.help
 
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file, as `vcrf train` writes it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
-Split = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Only the sentences with a comment `# split = NAME`."),
-]
-Tag = Annotated[
-    str | None,
-    typer.Option(
-        metavar="upos|xpos|N",
-        help="Column of the labels: a name, or a number from 0, negative from the end.",
-    ),
-]
-Form = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Column of the tokens: by default 1 in CoNLL-U, 0 in a column file."),
-]
-Format = Annotated[
-    DataFormat, typer.Option("--input-format", help="Format of the data; auto looks at the name and the first line.")
-]
+Split = Annotated[str | None, option("split")]
+Tag = Annotated[str | None, option("tag")]
+Form = Annotated[int | None, option("form")]
+Format = Annotated[str, option("format")]
 
 
 def column(text: str | None) -> str | int | None:
@@ -46,6 +60,6 @@ def column(text: str | None) -> str | int | None:
     return int(text) if text.removeprefix("-").isdecimal() else text.lower()
 
 
-def format_name(data_format: DataFormat) -> str | None:
+def format_name(data_format: str) -> str | None:
     """The library's name for a format; None guesses."""
-    return None if data_format is DataFormat.AUTO else data_format.value
+    return None if data_format == "auto" else data_format

@@ -13,7 +13,7 @@ import typer
 
 from vcrf.cli.errors import FAILED, WRONG_CALL, fail, in_options
 from vcrf.cli.interrupts import exit_code
-from vcrf.cli.options import column
+from vcrf.cli.options import column, option
 from vcrf.cli.output import print_table, say
 
 if TYPE_CHECKING:
@@ -60,19 +60,14 @@ def reproduce(
         list[str] | None,
         typer.Option(metavar="SPEC", help="One more method: 'NAME=METHOD KEY=VALUE ...', as 'order4=paper tags=4'."),
     ] = None,
-    words: Annotated[int, typer.Option(metavar="N", min=0, help="Longest word window of the paper's families.")] = 1,
-    tags: Annotated[int, typer.Option(metavar="N", min=1, help="Longest tag pattern of the paper's families.")] = 2,
-    affix: Annotated[int, typer.Option(metavar="N", min=0, help="Longest affixes of the paper's families.")] = 5,
-    tag: Annotated[
-        str | None,
-        typer.Option(metavar="upos|xpos|N", help="Column of the labels. Default: the paper's, else upos."),
-    ] = None,
-    noise: Annotated[float, typer.Option(metavar="X", min=0.0, max=1.0, help="Share of flipped labels.")] = 0.2,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and of the noise.")] = 0,
-    tol: Annotated[float, typer.Option(metavar="X", help="Certified relative gap at which a point ends.")] = 1e-3,
-    max_passes: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Limit on passes over the data a point; 0: none.")
-    ] = 50,
+    words: Annotated[int, option("words", help="Longest word window of the paper's families.")] = 1,
+    tags: Annotated[int, option("tags", help="Longest tag pattern of the paper's families.")] = 2,
+    affix: Annotated[int, option("affix", help="Longest affixes of the paper's families.")] = 5,
+    tag: Annotated[str | None, option("tag", help="Column of the labels. Default: the paper's, else upos.")] = None,
+    noise: Annotated[float, option("noise")] = 0.2,
+    seed: Annotated[int, option("random_state", min=0, help="Seed of the folds and of the noise.")] = 0,
+    tol: Annotated[float, option("tol", help="Certified relative gap at which a point ends.")] = 1e-3,
+    max_passes: Annotated[int, option("max_passes", min=0, help="Limit on passes over a point's data; 0: none.")] = 50,
 ) -> None:
     """Compare VCRF with L1-CRF as the paper does, and write its tables with ours beside them.
 
@@ -165,9 +160,10 @@ def _tables(text: str) -> tuple[str, ...]:
 
 
 def _checked_tol(tol: float) -> float:
-    from vcrf.arguments.running import check_tol
+    from vcrf.arguments.parameters import check
 
-    return check_tol(tol)
+    check("tol", tol)
+    return tol
 
 
 def _runner(jobs: int | None, dask: str | None) -> Runner:

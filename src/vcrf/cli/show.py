@@ -62,6 +62,7 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
     return {
         "estimator": document["estimator"],
         "parameters": document["parameters"],
+        "in_force": _in_force(document),
         "labels": model.labels,
         "order": model.order,
         "norm": model.norm,
@@ -75,6 +76,16 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
             for label, features in heaviest.items()
         },
     }
+
+
+def _in_force(document: dict[str, Any]) -> dict[str, Any]:
+    """Values of the parameters that the recipe is about, as the training took them; a loss object as it was given."""
+    from vcrf.arguments.recipes import NAMES
+
+    fitted, given = document["fitted"], document["parameters"]
+    if "norm_" not in fitted:  # compat.CRF has no recipe, nor has a vote
+        return {}
+    return {name: fitted.get(f"{name}_", given.get(name)) for name in NAMES}
 
 
 def _relative_gap(facts: dict[str, Any]) -> dict[str, Any]:
@@ -107,8 +118,9 @@ def _print_facts(model: Model, document: dict[str, Any]) -> None:
         rows.append(("n_active", f"{facts['n_active']:,} (attributes that occur at the same tokens count as one)"))
     rows += [("relative gap", _number(_relative_gap(facts)["relative_gap"])), ("status", _status(facts))]
     rows += [(key, _number(facts[key])) for key in ("n_passes", "seconds") if key in facts]
-    given = {key: value for key, value in document["parameters"].items() if value is not None and key != "norm"}
-    rows += [(key, str(value)) for key, value in given.items()]
+    in_force = _in_force(document)
+    given = {key: value for key, value in document["parameters"].items() if value is not None and key not in in_force}
+    rows += [(key, str(value)) for key, value in (given | in_force).items() if key != "norm"]
     print_table("model", ["", ""], rows, left=2)
 
 

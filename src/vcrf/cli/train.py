@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import vcrf
+from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
 from vcrf.cli.errors import in_options
 from vcrf.cli.interrupts import Interrupts, exit_code
-from vcrf.cli.options import AsJson, DataFormat, Form, Format, Split, Tag, column, format_name
+from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
@@ -24,41 +24,6 @@ if TYPE_CHECKING:
     from vcrf.data.layout import Layout
     from vcrf.solvers.result import IterationRecord
     from vcrf.tuning import TuneResult
-
-
-class Families(StrEnum):
-    """Ready sets of families."""
-
-    DEFAULT = "default"
-    PAPER = "paper"
-
-
-class Norm(StrEnum):
-    """Penalties."""
-
-    L1 = "l1"
-    L2 = "l2"
-    ELASTIC = "elastic"
-    GROUP = "group"
-
-
-class Complexities(StrEnum):
-    """How a family's complexity is measured."""
-
-    PAPER = "paper"
-    GENERAL = "general"
-    MASSART = "massart"
-    RADEMACHER = "rademacher"
-    ESTIMATE = "estimate"  # the same by another name
-    FEATURE = "feature"
-
-
-class Inference(StrEnum):
-    """How training sums over label sequences."""
-
-    AUTO = "auto"
-    DENSE = "dense"
-    PATTERNS = "patterns"
 
 
 # Surrogates by name, and the estimators that minimise them.
@@ -81,101 +46,34 @@ def train(
     dev: Annotated[
         Path | None, typer.Option(metavar="DATA", help="Labelled file to measure the error on, never trained on.")
     ] = None,
-    dev_split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Split of the development data; without --dev, of DATA itself.")
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Stop after N rounds without a better development error; keep the best. Without development data "
-            "a tenth of the sentences is held out.",
-        ),
-    ] = None,
+    dev_split: Annotated[str | None, option("dev_split")] = None,
+    patience: Annotated[int | None, option("patience")] = None,
     tag: Tag = None,
     form: Form = None,
-    input_format: Format = DataFormat.AUTO,
-    families: Annotated[Families, typer.Option(help="Which features there are.")] = Families.DEFAULT,
-    words: Annotated[int | None, typer.Option(metavar="N", min=0, help="How far neighbouring words are read.")] = None,
-    tags: Annotated[int | None, typer.Option(metavar="N", min=1, help="Longest tag pattern.")] = None,
-    affix: Annotated[int | None, typer.Option(metavar="N", min=0, help="Longest prefix and suffix.")] = None,
-    word_classes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Word classes: word TAB class lines, of `vcrf classes` or a lexicon."),
-    ] = None,
-    complexity_strength: Annotated[
-        float | None, typer.Option(metavar="X", min=0.0, help="Penalty on a family's complexity. Default: 0.")
-    ] = None,
-    complexities: Annotated[
-        Complexities,
-        typer.Option(
-            help="What a family's complexity is: the paper's formula, its general form, a bound, an estimate; "
-            "feature: one for each feature."
-        ),
-    ] = Complexities.PAPER,
-    base_strength: Annotated[
-        float | None,
-        typer.Option(metavar="X", min=0.0, help="Penalty on every family. Default: 0.09 / sentences; 0.5 with l1."),
-    ] = None,
-    norm: Annotated[
-        Norm | None, typer.Option(help="Norm of the penalty: elastic, or l1 if a strength is given.")
-    ] = None,
-    l1_ratio: Annotated[
-        float | None,
-        typer.Option(metavar="X", min=0.0, max=1.0, help="Share of L1 in elastic. Default: 2/3; 1/2 with a strength."),
-    ] = None,
-    count_power: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            help="The quadratic part grows with the attribute's count to this power. Default: 0.35; 0 with a strength.",
-        ),
-    ] = None,
-    factors: Annotated[
-        bool | None,
-        typer.Option(
-            "--factors/--no-factors",
-            help="Whether families that are many and rare pay more. Default: yes if no strength or norm is given.",
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Task loss inside the surrogate: none, hamming, edit, ngram. Default with crf: 3 x wrong labels, none "
-            "if a strength or norm is given; else hamming.",
-        ),
-    ] = None,
-    surrogate: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="Convex bound on the loss: crf, structboost, exponential, m3n, structsvm."),
-    ] = "crf",
-    constraints: Annotated[
-        str | None,
-        typer.Option(metavar="SCHEME", help="Only label sequences that are valid spans: BIO, BILOU and the like."),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Certified relative gap to reach. Default: 1e-3; 1e-2 with m3n and structsvm."),
-    ] = None,
-    max_passes: Annotated[int | None, typer.Option(metavar="N", min=1, help="Limit on passes over the data.")] = None,
-    inference: Annotated[
-        Inference,
-        typer.Option(
-            help="Sum over all tag histories, or over the patterns in use. Default: the cheaper. Same result."
-        ),
-    ] = Inference.AUTO,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads. Default: all cores. The model is the same.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed for what is drawn at random.")] = None,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Choose the strengths that are not given, on --dev or by cross-validation.")
-    ] = False,
-    folds: Annotated[
-        int | None, typer.Option(metavar="K", min=2, help="Folds of --tune without development data. Default: 5.")
-    ] = None,
+    input_format: Format = "auto",
+    recipe: Annotated[str, option("recipe")] = "accurate",
+    families: Annotated[str, option("families")] = "default",
+    words: Annotated[int | None, option("words")] = None,
+    tags: Annotated[int | None, option("tags")] = None,
+    affix: Annotated[int | None, option("affix")] = None,
+    word_classes: Annotated[Path | None, option("word_classes")] = None,
+    complexity_strength: Annotated[float | None, option("complexity_strength")] = None,
+    complexities: Annotated[str, option("complexities")] = "paper",
+    base_strength: Annotated[float | None, option("base_strength")] = None,
+    norm: Annotated[str | None, option("norm")] = None,
+    l1_ratio: Annotated[float | None, option("l1_ratio")] = None,
+    count_power: Annotated[float | None, option("count_power")] = None,
+    factors: Annotated[bool | None, option("factors")] = None,
+    loss: Annotated[str | None, option("loss")] = None,
+    surrogate: Annotated[str, option("surrogate")] = "crf",
+    constraints: Annotated[str | None, option("constraints")] = None,
+    tol: Annotated[float | None, option("tol")] = None,
+    max_passes: Annotated[int | None, option("max_passes")] = None,
+    inference: Annotated[str, option("inference")] = "auto",
+    n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
+    random_state: Annotated[int | None, option("random_state", min=0)] = None,
+    tune: Annotated[bool, option("tune")] = False,
+    folds: Annotated[int | None, option("folds")] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Picture of --tune: error and size along the grid (.png, .svg, .pdf)."),
@@ -187,13 +85,14 @@ def train(
     \b
     vcrf train my.conllu -o my.vcrf
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
-    vcrf train news.tsv --base-strength 1e-3 --complexity-strength 1e-2 -o news.vcrf
+    vcrf train news.tsv --recipe paper --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
     and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
     is replaced whole or not at all.
     """
+    given = locals()
     from vcrf.classes import read_classes
 
     began = time.perf_counter()
@@ -201,21 +100,10 @@ def train(
     _check_tuning(tune, folds, plot)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
-    estimator = _estimator(surrogate)
     # An estimator has these parameters under the same names.
-    parameters: dict[str, Any] = {
-        "families": families.value, "words": words, "tags": tags, "affix": affix, "norm": norm and norm.value,
-        "complexity_strength": complexity_strength, "base_strength": base_strength, "l1_ratio": l1_ratio,
-        "count_power": count_power, "factors": factors, "complexities": complexities.value,
-        "constraints": constraints, "max_passes": max_passes, "n_jobs": threads, "random_state": seed,
-        "patience": patience, "inference": inference.value,
-        "word_classes": None if word_classes is None else read_classes(word_classes),
-    }  # fmt: skip
-    # These have a default of the estimator's own.
-    if loss is not None:
-        parameters["loss"] = None if loss == "none" else loss
-    if tol is not None:
-        parameters["tol"] = tol
+    parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
+    parameters["loss"] = {None: "auto", "none": None}.get(loss, loss)
+    parameters["word_classes"] = None if word_classes is None else read_classes(word_classes)
     corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
     development = None
     if dev is not None or dev_split is not None:
@@ -223,7 +111,7 @@ def train(
         with _about_dev_split():
             development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
-    tagger = estimator(**parameters)
+    tagger: VCRF = getattr(vcrf, _ESTIMATORS[surrogate])(**parameters)
     stages: dict[str, float] = {}
     found = None
     with Interrupts() as interrupts:
@@ -278,19 +166,19 @@ def _check_tuning(tune: bool, folds: int | None, plot: Path | None) -> None:
     from vcrf.cli.checks import check_picture_file
     from vcrf.errors import InputError
 
-    for option, value in (("--folds", folds), ("--plot", plot)):
+    for name, value in (("--folds", folds), ("--plot", plot)):
         if value is not None and not tune:
-            raise InputError(f"{option} belongs to --tune, which is not given. Add --tune, or leave {option} out.")
+            raise InputError(f"{name} belongs to --tune, which is not given. Add --tune, or leave {name} out.")
     if plot is not None:
         check_picture_file(plot)
 
 
-def _check_complexities(complexities: Complexities, strength: float | None, tune: bool) -> None:
+def _check_complexities(complexities: str, strength: float | None, tune: bool) -> None:
     from vcrf.errors import InputError
 
-    if complexities is not Complexities.PAPER and strength is None and not tune:
+    if complexities != PARAMETERS["complexities"].default and strength is None and not tune:
         raise InputError(
-            f"--complexities {complexities.value} is what --complexity-strength multiplies, which is 0 unless given. "
+            f"--complexities {complexities} is what --complexity-strength multiplies, which is 0 unless given. "
             "Add --complexity-strength X or --tune."
         )
 
@@ -316,16 +204,7 @@ def _about_dev_split() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(re.sub(r"\bsplit(?==|`)", "dev_split", str(error))) from error
-
-
-def _estimator(surrogate: str) -> type[VCRF]:
-    import vcrf
-    from vcrf.errors import InputError
-
-    if surrogate not in _ESTIMATORS:
-        raise InputError(f"surrogate={surrogate!r}: expected one of {', '.join(_ESTIMATORS)}.")
-    return getattr(vcrf, _ESTIMATORS[surrogate])  # type: ignore[no-any-return]
+        raise InputError(str(error).replace("`split", "`dev_split")) from error
 
 
 def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts) -> VCRF:
@@ -376,7 +255,7 @@ def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[Train
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with _saying_warnings(), compile_notice(), TrainingProgress(tagger.tol, title) as progress:
+    with _saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
 
         def callback(record: IterationRecord) -> bool:
             progress.update(record)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from vcrf.arguments.inputs import check_characters, check_together, label_numbers, training_sentences
-from vcrf.arguments.running import check_passes, check_tol, combined_callback, n_threads, warn_unless_converged
+from vcrf.arguments.parameters import COUNT, PARAMETERS, check_kind
+from vcrf.arguments.running import combined_callback, n_threads, warn_unless_converged
 from vcrf.errors import InputError
 from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
@@ -177,6 +178,9 @@ class CRF(SequenceEstimator):
         from vcrf.solvers.working_set import solve
 
         _check_supported(self)
+        check_kind("tol", PARAMETERS["tol"].kind, self.tol)
+        if self.max_iterations is not None:
+            check_kind("max_iterations", COUNT, self.max_iterations)
         check_together(X_dev, y_dev)
         sentences, labels, _ = training_sentences(X, y)
         classes = list(dict.fromkeys(chain.from_iterable(labels)))
@@ -185,7 +189,7 @@ class CRF(SequenceEstimator):
         problem = self._problem(text, labels, classes)
         penalty = self._penalty(problem)
         result = solve(
-            problem, penalty, tol=check_tol(self.tol), max_passes=check_passes("max_iterations", self.max_iterations),
+            problem, penalty, tol=self.tol, max_passes=self.max_iterations,
             threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
             settle=100.0 * (1e-5 if self.delta is None else self.delta) / (self.period or 10),
         )  # fmt: skip

@@ -78,7 +78,7 @@ def deviation_term(loss_bound: float, m: int, delta: float, is_expected: bool, p
 def check_delta(delta: float) -> None:
     """Refuse what is no probability of failure."""
     if not 0.0 < delta < 1.0:
-        raise InputError(f"delta must be a probability between 0 and 1, that of a bound failing, got {delta!r}.")
+        raise InputError(f"`delta` must be a probability between 0 and 1, that of a bound failing, got {delta!r}.")
 
 
 def check_setting(rho: float, loss_bound: float, n_examples: int, delta: float, *terms: float) -> None:

@@ -102,7 +102,7 @@ def theorem1_any_margin(
     check_rho(rho)
     check_rho(max_rho)
     if rho > max_rho:
-        raise InputError(f"rho must not exceed max_rho: expected at most {max_rho}, got {rho}.")
+        raise InputError(f"`rho` must not exceed max_rho: expected at most {max_rho}, got {rho}.")
     check_ratio(ratio)
     setting = {"n_examples": n_examples, "loss_bound": loss_bound, "margin": margin, "is_expected": is_expected}
     if paper_constants:

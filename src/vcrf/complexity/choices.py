@@ -8,6 +8,7 @@ from numbers import Real
 
 import numpy as np
 
+from vcrf.arguments.parameters import check
 from vcrf.complexity.closed import l1_formula
 from vcrf.complexity.counts import FamilyCounts, FeatureCounts
 from vcrf.complexity.features import feature_complexities
@@ -17,32 +18,25 @@ from vcrf.families.family import Family, paper_complexities
 from vcrf.problem import Problem
 from vcrf.types import Floats
 
-# "estimate" is another name of "rademacher".
-CHOICES = ("paper", "general", "massart", "rademacher", "estimate", "feature")
-
 
 def check_complexities(choice: str | Mapping[str, float], families: list[Family]) -> None:
     """Refuse a choice that there is not, or a mapping that does not have every family."""
+    check("complexities", choice)
     if isinstance(choice, str):
-        if choice not in CHOICES:
-            known = ", ".join(map(repr, CHOICES))
-            raise InputError(
-                f"complexities must be one of {known}, or a mapping from family name to number; got {choice!r}."
-            )
         return
     if not isinstance(choice, Mapping):
-        raise InputError(f"complexities must be a name or a mapping from family name to number, got {choice!r}.")
+        raise InputError(f"`complexities` must be a name or a mapping from family name to number, got {choice!r}.")
     names = {family.name for family in families}
     missing, unknown = names - set(choice), set(choice) - names
     if missing or unknown:
         raise InputError(
-            f"complexities needs one number for each of the {len(names)} families: "
+            f"`complexities` needs one number for each of the {len(names)} families: "
             f"missing {_listing(missing)}; unknown {_listing(unknown)}."
         )
     for name, value in choice.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 <= value < math.inf:
             raise InputError(
-                f"complexities must be finite numbers that are not negative; that of {name!r} is {value!r}."
+                f"`complexities` must be finite numbers that are not negative; that of {name!r} is {value!r}."
             )
 
 

@@ -207,7 +207,7 @@ class FamilyCounts:
 
     def __post_init__(self) -> None:
         if self.factors not in ("family", "joint"):
-            raise InputError(f"factors must be 'family' or 'joint', got {self.factors!r}.")
+            raise InputError(f"`factors` must be 'family' or 'joint', got {self.factors!r}.")
 
     def __len__(self) -> int:
         return len(self.problem.families)

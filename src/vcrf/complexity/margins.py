@@ -144,9 +144,9 @@ def sample_loss_bound(scores: Potentials, loss: Loss) -> float:
 def check_rho(rho: float) -> None:
     """Refuse a margin that is none, and those whose squares leave the range of numbers."""
     if not 0.0 < rho < np.inf:
-        raise InputError(f"rho must be a positive number, the margin, got {rho!r}.")
+        raise InputError(f"`rho` must be a positive number, the margin, got {rho!r}.")
     if not 1e-100 <= rho <= 1e100:
-        raise InputError(f"rho must be a margin between 1e-100 and 1e100, got {rho!r}.")
+        raise InputError(f"`rho` must be a margin between 1e-100 and 1e100, got {rho!r}.")
 
 
 def check_tau(tau: float) -> None:

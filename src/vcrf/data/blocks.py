@@ -80,7 +80,7 @@ def select_split(blocks: Iterable[Block], split: str | Collection[str], name: st
     found = {block_split for block_split, _ in named if block_split is not None}
     if not found:
         raise InputError(
-            f"{name}: split={split!r} expects sentences with a comment '# split = NAME', but none has one. "
+            f"{name}: `split={split!r}` expects sentences with a comment '# split = NAME', but none has one. "
             "Leave `split` out to read the whole file."
         )
     if wanted - found:

@@ -90,7 +90,7 @@ def _check_field_counts(rows: list[list[str]], block: Block, name: str) -> None:
             hint = (
                 "Write the missing fields as '_'."
                 if len(row) > 1
-                else "If the file is not CoNLL-U, pass format='columns'."
+                else "If the file is not CoNLL-U, pass `format='columns'`."
             )
             raise InputError(
                 f"{name}:{_line_of(block, index)}: expected {_N_FIELDS} tab-separated fields of CoNLL-U, "
@@ -144,7 +144,7 @@ def _other_tag(fields: list[str], tag: int) -> str:
     """Advise the tag field that does have a label on this line."""
     for other, index in TAG_FIELDS.items():
         if index != tag and fields[index] not in ("", "_"):
-            return f"{FIELDS[index]} has {fields[index]!r} here: pass tag={other!r}, or fill in the label."
+            return f"{FIELDS[index]} has {fields[index]!r} here: pass `tag={other!r}`, or fill in the label."
     return (
         "Neither UPOS nor XPOS has one here: fill in the label, or pass as `tag` the number of another field, 0 to 9."
     )

@@ -70,6 +70,6 @@ def _column_tag(tag: str | int, name: str) -> int:
     if tag == "upos":
         return -1
     raise InputError(
-        f"{name}: tag={tag!r}, but a column file has no named columns. "
-        "Pass the column's number (0 is the first, -1 the last), or format='conllu' if it is CoNLL-U."
+        f"{name}: `tag={tag!r}`, but a column file has no named columns. "
+        "Pass the column's number (0 is the first, -1 the last), or `format='conllu'` if it is CoNLL-U."
     )

@@ -115,7 +115,7 @@ def open_raw(
         When the format cannot be told, and, while reading, at a malformed line.
     """
     if input_format not in get_args(InputFormat):
-        raise InputError(f"input_format={input_format!r}: expected one of {', '.join(get_args(InputFormat))}.")
+        raise InputError(f"`input_format={input_format!r}`: expected one of {', '.join(get_args(InputFormat))}.")
     name = stream_name(source)
     pieces = stream_lines(source)
     head = _head(pieces)
@@ -140,10 +140,11 @@ def check_written_column(file: RawFile, has_probabilities: bool, output_format: 
     tag = file.reader.layout.tag if isinstance(file.reader, ConlluReader) else file.conllu_tag
     if FIELDS[tag] in ("ID", "FORM"):
         raise InputError(
-            f"tag={tag}: labels would overwrite {FIELDS[tag]}. Pass another column: tag='upos', tag='xpos' or a number."
+            f"`tag={tag}`: labels would overwrite {FIELDS[tag]}. Pass another column: `tag='upos'`, `tag='xpos'` or a "
+            "number."
         )
     if tag == _MISC and has_probabilities:
-        raise InputError(f"tag={tag}: probabilities are written to MISC, labels cannot be there too.")
+        raise InputError(f"`tag={tag}`: probabilities are written to MISC, labels cannot be there too.")
 
 
 class _Wanted(NamedTuple):
@@ -218,7 +219,7 @@ def _column_to_write(name: str, n_columns: int, wanted: _Wanted) -> int:
         if wanted.tag == n_columns:
             return n_columns
         if isinstance(wanted.tag, str) and wanted.tag != "upos":
-            raise InputError(f"{name}: tag={wanted.tag!r}, but a column file has no named columns. Pass a number.")
+            raise InputError(f"{name}: `tag={wanted.tag!r}`, but a column file has no named columns. Pass a number.")
         return column_number(-1 if isinstance(wanted.tag, str) else wanted.tag, n_columns, name, "tag")
     if wanted.trained is None or wanted.trained.format != "columns":
         return n_columns

@@ -113,7 +113,7 @@ def _blocks(text: Text, split: str | Collection[str] | None, boundaries: tuple[s
 def _check_format(format_name: str | None) -> None:
     if format_name is not None and format_name not in get_args(Format):
         raise InputError(
-            f"format={format_name!r}: expected one of {', '.join(get_args(Format))}. Leave it out to guess."
+            f"`format={format_name!r}`: expected one of {', '.join(get_args(Format))}. Leave it out to guess."
         )
 
 

@@ -90,7 +90,7 @@ def as_constraints(given: Any) -> Constraints:
         _check_pairs(pairs)
         return Constraints(forbidden=tuple((before, after) for before, after in pairs))
     raise InputError(
-        "constraints must be the name of a scheme such as 'BIO', a list of forbidden pairs (label, next label), or "
+        "`constraints` must be the name of a scheme such as 'BIO', a list of forbidden pairs (label, next label), or "
         f"Constraints: got {given!r}."
     )
 
@@ -102,7 +102,7 @@ def check_constraints(given: Any, labels: Sequence[Label]) -> None:
     except InputError as error:
         if not isinstance(given, str):
             raise
-        raise InputError(f"constraints={given!r}: {error}") from error
+        raise InputError(f"`constraints={given!r}`: {error}") from error
 
 
 def _check_pairs(pairs: Iterable[Any]) -> None:

@@ -95,6 +95,8 @@ def _restore(contents: container.Contents) -> Any:
     if model.facts is not None:
         estimator.result_ = stored_result(model.facts)
     vars(estimator).update(fitted)
+    if "norm_" in fitted and not isinstance(estimator.loss, str):
+        estimator.loss_ = estimator.loss  # an object is written once, as the parameter
     return estimator
 
 
@@ -115,9 +117,10 @@ def _estimator_class(kind: str) -> Any:
 
 
 def _scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Fitted attributes that are plain numbers or text: n_columns_, dev_score_ and the like."""
-    found = {key: dump_scalar(value) for key, value in attributes.items() if _FITTED.fullmatch(key)}
-    return {key: value for key, value in found.items() if value is not None}
+    """Fitted attributes that are None, plain numbers or text: n_columns_, dev_score_ and the like."""
+    found = {key: value for key, value in attributes.items() if _FITTED.fullmatch(key)}
+    written = {key: dump_scalar(value) for key, value in found.items()}
+    return {key: value for key, value in written.items() if value is not None or found[key] is None}
 
 
 def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator], is_trained: bool) -> dict[str, Any]:
@@ -125,7 +128,8 @@ def _checked_scalars(fitted: dict[str, Any], cls: type[SequenceEstimator], is_tr
         if not _FITTED.fullmatch(key) or key in ("model_", "classes_", "result_"):
             raise InputError(f"{key[:40]!r} is no fitted attribute that a file can hold")
     # What a later vcrf computes from the model needs no value from the file.
-    found = {key: load_scalar(value, key) for key, value in fitted.items() if not hasattr(cls, key)}
+    kept = {key: value for key, value in fitted.items() if not hasattr(cls, key)}
+    found: dict[str, Any] = {key: None if value is None else load_scalar(value, key) for key, value in kept.items()}
     # A vote of others was not trained itself.
     for key in cls._fitted_counts if is_trained else found.keys() & set(cls._fitted_counts):
         if type(found.get(key)) is not int or not 0 <= found[key] < 1 << 63:

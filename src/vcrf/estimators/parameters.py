@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from vcrf.arguments import recipes
+from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS, check
+from vcrf.arguments.recipes import NAMES, Recipe, is_open
 from vcrf.classes import WordClasses
 from vcrf.complexity.features import FeatureComplexities
 from vcrf.decoding.constraints import Constraints
@@ -23,10 +25,6 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import Callback
 from vcrf.types import Floats, Label
-
-# Presets have a family for each word and each length: beyond this only their number grows.
-_MAX_LIMIT = 100
-_AUTO_LOSS = "hamming:normalised=False,cost=3"
 
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -75,11 +73,12 @@ class Parameters(SequenceEstimator):
 
     _fitted_counts = ("n_candidates_", "n_columns_")
     _kind = "crf"  # name of the surrogate
-    _default_strength = 0.09  # times 1 / m, with an l2 part
+    _recipes = recipes.CRF
 
     def __init__(
         self,
         *,
+        recipe: str = "accurate",
         families: str | Sequence[Family] = "default",
         words: int | None = None,
         tags: int | None = None,
@@ -94,7 +93,7 @@ class Parameters(SequenceEstimator):
         temperature: float | None = None,
         candidates: str = "all",
         complexities: str | Mapping[str, float] = "paper",
-        tol: float = 1e-3,
+        tol: float | None = None,
         max_passes: int | None = None,
         n_jobs: int | None = None,
         patience: int | None = None,
@@ -105,6 +104,7 @@ class Parameters(SequenceEstimator):
         inference: str = "auto",
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
     ) -> None:
+        self.recipe = recipe
         self.families = families
         self.words = words
         self.tags = tags
@@ -130,27 +130,24 @@ class Parameters(SequenceEstimator):
         self.inference = inference
         self.word_classes = word_classes
 
+    def _check_parameters(self) -> None:
+        """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
+        for parameter in ESTIMATOR:
+            check(parameter.name, getattr(self, parameter.name))
+
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}
         given = {name: limit for name, limit in limits.items() if limit is not None}
         if not isinstance(self.families, str):
             _check_no_limits(given, "a list of families")
             if not _is_family_list(self.families):
-                raise InputError(
-                    f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}."
-                )
+                raise InputError(f"`families` must be {PARAMETERS['families'].kind.expected}, got {self.families!r}.")
             return list(self.families)
-        if self.families not in ("default", "paper"):
-            raise InputError(f"families must be 'default', 'paper' or a list of Family objects, got {self.families!r}.")
-        for name, limit in given.items():
-            least = 1 if name == "tags" else 0
-            if not isinstance(limit, Integral) or isinstance(limit, bool) or not least <= limit <= _MAX_LIMIT:
-                raise InputError(f"{name} must be an integer from {least} to {_MAX_LIMIT}, got {limit!r}.")
         if isinstance(text, AttributeText):
             if self.families == "paper":
                 raise InputError(
-                    "families='paper' reads words and affixes off tokens: expected tokens as str, got given "
-                    "attributes. Pass lists of str, or families='default'."
+                    "`families='paper'` reads words and affixes off tokens: expected tokens as str, got given "
+                    "attributes. Pass lists of str, or `families='default'`."
                 )
             tags = given.pop("tags", 2)
             _check_no_limits(given, "given attributes")
@@ -158,62 +155,36 @@ class Parameters(SequenceEstimator):
         return default_families(**given) if self.families == "default" else paper_families(**given)
 
     @property
-    def _has_strength(self) -> bool:
-        return self.complexity_strength is not None or self.base_strength is not None
+    def _recipe(self) -> Recipe:
+        return self._recipes[self.recipe]
 
-    @property
-    def _is_free(self) -> bool:
-        """Whether the form of the problem is left to us."""
-        return not self._has_strength and self.norm is None
+    def _value(self, name: str, n_sentences: int = 1) -> Any:
+        """What is in force of a parameter; of `base_strength` for a number of sentences."""
+        given = getattr(self, name)
+        return self._recipe.value(name, n_sentences) if is_open(name, given) else given
 
-    def _settled(self) -> dict[str, Any]:
-        """The parameters that make the form of the problem, whatever its strengths, none of them left open.
-
-        With no strength and no norm given they are what labels best in cross-validation.
-        """
-        defaults = {"norm": "elastic", "l1_ratio": 2 / 3, "count_power": 0.35}
-        if self._has_strength:
-            defaults = {"norm": "l1", "l1_ratio": 0.5, "count_power": 0.0}
-        form = {name: value if getattr(self, name) is None else getattr(self, name) for name, value in defaults.items()}
-        is_auto = isinstance(self.loss, str) and self.loss == "auto"
-        is_free = self._is_free
-        form["factors"] = is_free if self.factors is None else self.factors
-        form["loss"] = (_AUTO_LOSS if is_free else None) if is_auto else self.loss
-        form["temperature"] = (1.6 if is_free and is_auto else 1.0) if self.temperature is None else self.temperature
-        return form
+    def _in_force(self, n_sentences: int) -> dict[str, Any]:
+        """The parameters that the recipe is about, none of them left open."""
+        return {name: self._value(name, n_sentences) for name in NAMES}
 
     def _warn_of_idle_complexities(self) -> None:
         """A choice of complexities is multiplied by a strength that is 0 unless given; `path` and `tune` give it."""
         is_chosen = not isinstance(self.complexities, str) or self.complexities != "paper"
         if is_chosen and self.complexity_strength is None:
             warnings.warn(
-                "complexities are what complexity_strength multiplies, which is 0 unless given: they do not change "
-                "this training. Pass complexity_strength, or choose it by `tune`.",
+                "`complexities` are what `complexity_strength` multiplies, which is 0 unless given: they do not change "
+                "this training. Pass `complexity_strength`, or choose it by `tune`.",
                 stacklevel=3,
             )
 
     def _form(self) -> dict[str, Any]:
         """The form of the penalty."""
-        settled = self._settled()
-        return {name: settled[name] for name in ("norm", "l1_ratio", "count_power")}
-
-    def _temperature(self) -> float:
-        temperature = self._settled()["temperature"]
-        if not _is_strength(temperature) or temperature == 0.0:
-            raise InputError(f"temperature must be a positive number or None, got {temperature!r}.")
-        return float(temperature)
+        return {name: self._value(name) for name in ("norm", "l1_ratio", "count_power")}
 
     def _penalty(self, data: TrainingData) -> FamilyPenalty:
         form, problem = self._form(), data.problem
-        default = (0.5 if form["norm"] in ("l1", "group") else self._default_strength) / problem.text.n_sentences
-        base = default if self.base_strength is None else self.base_strength
-        complexity = 0.0 if self.complexity_strength is None else self.complexity_strength
-        for name, strength in (("base_strength", base), ("complexity_strength", complexity)):
-            if not _is_strength(strength):
-                raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
-        for name in ("l1_ratio", "count_power"):
-            if not isinstance(form[name], Real) or isinstance(form[name], bool):
-                raise InputError(f"{name} must be a number or None, got {form[name]!r}.")
+        in_force = self._in_force(problem.text.n_sentences)
+        base, complexity = in_force["base_strength"], in_force["complexity_strength"]
         strengths, features = base * self._factors(problem), data.features
         if features is None or complexity == 0.0:
             return FamilyPenalty.from_strengths(complexity * data.complexities + strengths, **form)
@@ -222,9 +193,7 @@ class Parameters(SequenceEstimator):
 
     def _factors(self, problem: Problem) -> Floats:
         """What `base_strength` is multiplied by, (n_families,)."""
-        is_used = self._settled()["factors"]
-        if not isinstance(is_used, (bool, np.bool_)):
-            raise InputError(f"factors must be True, False or None, got {self.factors!r}.")
+        is_used = self._value("factors")
         return np.array([family.factor if is_used else 1.0 for family in problem.families])
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
@@ -234,7 +203,7 @@ class Parameters(SequenceEstimator):
         return choose(problem, self._kind, self._loss(classes))
 
     def _loss(self, classes: list[Label]) -> Loss | None:
-        loss = get_loss(self._settled()["loss"])
+        loss = get_loss(self._value("loss"))
         return None if loss is None else loss.for_labels(classes)
 
 
@@ -242,16 +211,9 @@ def _is_family_list(value: object) -> bool:
     return isinstance(value, Iterable) and all(isinstance(family, Family) for family in value)
 
 
-def _is_strength(value: object) -> bool:
-    return isinstance(value, Real) and bool(0.0 <= float(value) < np.inf)
-
-
 def _check_no_limits(given: dict[str, int], what: str) -> None:
     if given:
         raise InputError(
-            f"{_listing(given)} limit a preset that reads tokens and mean nothing for {what}. Leave them out."
+            f"{', '.join(f'`{name}`' for name in sorted(given))} limit a preset that reads tokens and mean nothing "
+            f"for {what}. Leave them out."
         )
-
-
-def _listing(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"

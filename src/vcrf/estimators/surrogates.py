@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
+from vcrf.arguments import recipes
 from vcrf.estimators.parameters import TrainingData
 from vcrf.estimators.vcrf import VCRF
 from vcrf.problem import Problem
@@ -13,18 +12,6 @@ from vcrf.solvers.result import SolverResult, Watch
 from vcrf.types import Label
 
 __all__ = ["M3N", "StructSVM", "VExponential", "VStructBoost"]
-
-
-def _with_defaults(**defaults: Any) -> Callable[..., None]:
-    """VCRF's __init__ with other defaults; scikit-learn reads the parameters off its signature."""
-
-    def __init__(self: VCRF, **params: Any) -> None:  # noqa: N807
-        VCRF.__init__(self, **(defaults | params))
-
-    signature = inspect.signature(VCRF.__init__)
-    changed = [p.replace(default=defaults.get(p.name, p.default)) for p in signature.parameters.values()]
-    __init__.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
-    return __init__
 
 
 class VStructBoost(VCRF):
@@ -37,11 +24,11 @@ class VStructBoost(VCRF):
 
     The logarithm of 1 + the paper's objective has the same path of solutions, does not overflow, and has a minimum
     for every positive strength. Parameters, methods and attributes are those of `VCRF`; the loss, "hamming" unless
-    given, must not be None.
+    given, must not be None, and the temperature is 1.
     """
 
     _kind = "structboost"
-    __init__ = _with_defaults(loss="hamming")
+    _recipes = recipes.LOG_MEAN
 
 
 class VExponential(VCRF):
@@ -52,17 +39,17 @@ class VExponential(VCRF):
         log (1/m) sum_i sum_y exp(loss(y, y_i) + w.(Psi(x_i, y) - Psi(x_i, y_i)))
             + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
 
-    Parameters, methods and attributes are those of `VCRF`; the loss is "hamming" unless given.
+    Parameters, methods and attributes are those of `VCRF`; the loss is "hamming" unless given, and the temperature 1.
     """
 
     _kind = "exponential"
-    __init__ = _with_defaults(loss="hamming")
+    _recipes = recipes.LOG_MEAN
 
 
 class _MaxEstimator(VCRF):
     """What the estimators of maximum surrogates share."""
 
-    _default_strength = 1.0
+    _recipes = recipes.MAX_MARGIN
     _needs_penalty = True
 
     def _surrogate(self, problem: Problem, classes: list[Label]) -> Any:
@@ -93,11 +80,11 @@ class M3N(_MaxEstimator):
 
     to a certified gap, 1 % of the objective by default (`tol`). The problem is not smooth; it is solved by cutting
     planes. Parameters, methods and attributes are those of `VCRF`; the loss, "hamming" unless given, must not be None,
-    and `base_strength` None means 1 / m with an l2 part, because the loss is at most 1 a sentence.
+    the temperature is 1, and `base_strength` None means 1 / m (in the paper's recipe 0.5 / m), because the loss is at
+    most 1 a sentence.
     """
 
     _kind = "m3n"
-    __init__ = _with_defaults(loss="hamming", tol=1e-2)
 
 
 class StructSVM(_MaxEstimator):
@@ -113,4 +100,3 @@ class StructSVM(_MaxEstimator):
     """
 
     _kind = "structsvm"
-    __init__ = _with_defaults(loss="hamming", tol=1e-2)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from vcrf.arguments.docstrings import documented
 from vcrf.arguments.inputs import (
     as_sentences,
     check_characters,
@@ -23,10 +24,8 @@ from vcrf.arguments.inputs import (
     training_sentences,
 )
 from vcrf.arguments.open_labels import allowed_labels
+from vcrf.arguments.recipes import aimed_at
 from vcrf.arguments.running import (
-    check_passes,
-    check_patience,
-    check_tol,
     combined_callback,
     n_threads,
     warn_unless_converged,
@@ -47,10 +46,8 @@ from vcrf.solvers.result import IterationRecord, SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
 
-# With nothing given, the gap aimed at as a share of `tol`, if that is at least the second.
-_AIM, _LOOSE = 0.3, 1e-4
 
-
+@documented
 class VCRF(Parameters):
     """Voted Conditional Random Field.
 
@@ -63,76 +60,16 @@ class VCRF(Parameters):
 
     Parameters
     ----------
-    families : "default", "paper" or list of Family
-        "default" is a set for tagging; "paper" is H(k1, k2, k3), k1 <= words, 1 <= k2 <= tags, k3 <= affix.
-        For feature dicts, attribute lists or arrays "default" is one family a feature name and tag patterns.
-    words, tags, affix : int, optional
-        Limits of the preset: how far it reads, the longest tag pattern, the longest affix.
-    complexity_strength : float, optional
-        The paper's lambda. None means 0: every family is penalised alike.
-    base_strength : float, optional
-        The paper's beta. None means, with m sentences, 0.5 / m for norms "l1" and "group" and 0.09 / m for the others.
-    norm : "l1", "l2", "elastic" or "group", optional
-        With c_k the strength of a family: c_k |w|, c_k w^2 / 2,
-        c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k times the Euclidean norm of the weights of each attribute of
-        the family, which come in together or not at all. None means the paper's "l1" if a strength is given, and
-        "elastic", which labels better, if none is.
-    l1_ratio : float, optional
-        None means 2/3 if no strength is given, and 1/2 if one is.
-    count_power : float, optional
-        The quadratic part of a feature's penalty is multiplied by n ** count_power, n the number of tokens that have
-        its attribute: weights of frequent attributes pay more. None means 0.35 if no strength is given, and 0, the
-        formula above, if one is.
-    factors : bool, optional
-        Whether `base_strength` is multiplied by `Family.factor`: of the default families, 2 for pairs of words, 1.5 for
-        words of neighbours and 1 for the others. None means yes if no strength and no norm is given.
-    loss : "auto", None, str or vcrf.losses.Loss
-        Task loss inside the surrogate: a name ("hamming", the share of wrong labels in the sentence, "edit", "ngram",
-        ...: see docs/losses.md) or a loss object. None is 0. "auto" is None if a strength or a norm is given, else
-        "hamming:normalised=False,cost=3": three times the number of wrong labels, which labels better.
-    temperature : float, optional
-        The weights of the model are divided by it after training. The best labels stay the same; probabilities
-        become less sure, as they have to after training with a loss. None means 1.6 for the loss that "auto" takes when
-        nothing is given, and 1 otherwise.
-    candidates : "all" or "observed"
-        Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.
-    complexities : "paper", "general", "massart", "rademacher", "feature" or mapping from family name to number
-        The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or "estimate")
-        the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. With "feature"
-        every feature has an r_j of its own, which grows with the square root of how often its attribute occurs; see
-        `vcrf.complexity.feature_complexities`. Without a `complexity_strength` they change nothing, and `fit` warns.
-    tol : float
-        Stop when the duality gap is at most tol times the objective. With no strength and no norm given, at a third of
-        that (down to 1e-4): it takes a tenth more passes, and the labels are then those of the optimum.
-    max_passes : int, optional
-        Limit on passes over the data.
-    n_jobs : int, optional
-        Threads: None means all cores available, -1 too. The result does not depend on it.
-    patience : int, optional
-        Stop after so many rounds without a smaller token error on the development set given to `fit`, and keep the
-        weights with the smallest one. If none is given, a tenth of the sentences is held out (`random_state`). None
-        trains to the optimum.
-    verbose : bool
-        Write progress to stderr.
-    callback : callable, optional
-        Called with an `IterationRecord` after each round; returning True stops the training.
-    random_state : int, optional
-        Seed of `sample`, and of the sentences that `patience` holds out; training draws nothing else.
-    constraints : optional
-        Used at every prediction, not in training: "BIO", "BILOU", ..., a list of forbidden pairs
-        (label, next label), or `vcrf.decoding.Constraints`. Methods that predict can override it.
-    inference : "auto", "dense" or "patterns"
-        How training sums over label sequences: over all histories of tags - 1 labels, on the automaton of the tag
-        patterns in use, or on the one that costs less. The result is the same.
-    word_classes : path, mapping or WordClasses, optional
-        Classes of words, learnt from raw text (`vcrf classes`, `vcrf.classes.learn_classes`) or from a lexicon: the
-        path of a file of `word TAB class` lines, or a mapping from words to names. Families that read the class of the
-        word and of its neighbours are added. The model keeps the table.
+    {parameters}
 
     Attributes
     ----------
     classes_ : list
         The labels, sorted.
+    complexity_strength_, base_strength_, norm_, l1_ratio_, count_power_, factors_, loss_, temperature_, tol_
+        The parameters in force: given, or the recipe's.
+    aim_ : float
+        The relative gap that training aimed at: `tol_`, or a third of it.
     objective_, gap_ : float
         Value of the problem above at the weights, and how far it can be above the optimum.
     kkt_violation_ : float
@@ -153,7 +90,7 @@ class VCRF(Parameters):
     --------
     >>> X = [["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
     >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN", "VERB"]]
-    >>> VCRF(base_strength=0.01).fit(X, y).predict([["the", "dog", "sleeps"]])
+    >>> VCRF().fit(X, y).predict([["the", "dog", "sleeps"]])
     [['DET', 'NOUN', 'VERB']]
     """
 
@@ -189,7 +126,8 @@ class VCRF(Parameters):
             Itself.
         """
         check_together(X_dev, y_dev)
-        patience = check_patience(self.patience)
+        self._check_parameters()
+        patience = self.patience
         if patience is not None and X_dev is None:
             X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
         data = self._read(X, y, sample_weight)
@@ -220,12 +158,12 @@ class VCRF(Parameters):
             last one.
         """
         points = list(grid)
-        # The loss is that of an estimator with strengths.
-        data = clone(self).set_params(base_strength=0.0)._read(X, y, sample_weight)
+        data = self._read(X, y, sample_weight)
         typical = float(np.mean(data.complexities))
         start: SolverResult | None = None
         for complexity, base in sorted(points, key=lambda point: strength_order(point, typical)):
             tagger: VCRF = clone(self).set_params(complexity_strength=complexity, base_strength=base)
+            tagger._check_parameters()
             start = tagger._solve(data, start).result_
             yield tagger
             if start.status is Status.INTERRUPTED:
@@ -284,6 +222,7 @@ class VCRF(Parameters):
 
     def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> TrainingData:
         """Check the input and build the problem; nothing is kept on the estimator yet."""
+        self._check_parameters()
         sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
         classes = sorted_classes(labels)
         if self.constraints is not None:
@@ -330,9 +269,14 @@ class VCRF(Parameters):
         penalty = self._penalty(data).bind(problem)
         watch = None if development is None else DevelopmentWatch(development, penalty, patience)
         result = self._judged(self._run(data, start, watch))
-        self.model_ = build_model(problem, penalty, result, data.classes, data.complexities, self._temperature())
+        self.model_ = build_model(
+            problem, penalty, result, data.classes, data.complexities, float(self._value("temperature"))
+        )
         self.classes_, self.result_ = data.classes, result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
+        for name, value in self._in_force(problem.text.n_sentences).items():
+            setattr(self, f"{name}_", value)
+        self.aim_ = self._aim()
         warn_unless_converged(result, "max_passes")
         return self
 
@@ -354,7 +298,7 @@ class VCRF(Parameters):
     def _judged(self, result: SolverResult) -> SolverResult:
         """A run that stopped before the gap it aimed at has converged if the gap is small enough for `tol`."""
         is_stopped = result.status in (Status.MAX_PASSES, Status.SETTLED, Status.STALLED)
-        if is_stopped and result.gap <= self.tol * result.objective:
+        if is_stopped and result.gap <= self._value("tol") * result.objective:
             return replace(result, status=Status.CONVERGED)
         return result
 
@@ -363,12 +307,15 @@ class VCRF(Parameters):
         """Whether a strength of 0 is refused."""
         return bool(self._form()["norm"] == "group")
 
+    def _aim(self) -> float:
+        """The relative gap that training aims at."""
+        return aimed_at(self._recipe, self._value("tol"))
+
     def _running(self) -> dict[str, Any]:
         """How any solver is to run."""
-        tol = check_tol(self.tol)
         return {
-            "tol": _AIM * tol if self._is_free and tol >= _LOOSE else tol,
-            "max_passes": check_passes("max_passes", self.max_passes),
+            "tol": self._aim(),
+            "max_passes": self.max_passes,
             "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose),
         }

@@ -30,8 +30,8 @@ class Family:
     """Features = attributes of the sources x tag patterns of length `tags`.
 
     The paper's H(k1, k2, k3) has as sources all windows of k1 words joined with all splits of k3 affix
-    characters, and tags = k2. With `VCRF(factors=True)`, and by default if nothing else is said of the penalty,
-    `base_strength` is multiplied by `factor` for this family.
+    characters, and tags = k2. With `VCRF(factors=True)`, which the accurate recipe has, `base_strength` is
+    multiplied by `factor` for this family.
     """
 
     name: str

@@ -22,7 +22,7 @@ def graph_counts(graphs: Sequence[FactorGraph], kind: str | None = None, factors
     factors : "joint" counts all factors of a graph in |F_i|, "family" only those of the kind
     """
     if factors not in ("joint", "family"):
-        raise InputError(f"factors must be 'joint' or 'family', got {factors!r}.")
+        raise InputError(f"`factors` must be 'joint' or 'family', got {factors!r}.")
     shapes: dict[str, tuple[int, ...]] = {}
     builders: dict[int, _BlockBuilder] = {}
     for graph in graphs:

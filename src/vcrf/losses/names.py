@@ -36,7 +36,7 @@ def get_loss(loss: object) -> Loss | None:
         return loss
     name, _, settings = loss.partition(":") if isinstance(loss, str) else (loss, "", "")
     if name not in LOSSES:
-        raise InputError(f"loss must be None, a vcrf.losses.Loss, or one of {', '.join(LOSSES)}; got {loss!r}.")
+        raise InputError(f"`loss` must be None, a vcrf.losses.Loss, or one of {', '.join(LOSSES)}; got {loss!r}.")
     try:
         given, known = _settings(settings), inspect.signature(LOSSES[name]).parameters
         unknown = [key for key in given if key not in known]

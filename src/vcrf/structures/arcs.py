@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vcrf.kernels.patterns import ArcScores, LocalArcs
     from vcrf.structures.chain import Chain
 
+
 @dataclass(frozen=True, eq=False)
 class ArcPotentials:
     """A plan at some weights: scores of single labels by key, of the automaton's arcs, and corrections of arcs."""

@@ -73,19 +73,14 @@ def tune(
     on_stage: Callable[[str], None] | None = None,
 ) -> TuneResult:
     """See `VCRF.tune`."""
-    from sklearn.base import clone
-
     if estimator.patience is not None:
         raise InputError(
-            f"`tune` ends its points by a rule of its own, got patience={estimator.patience} too. Leave `patience` out."
+            f"`tune` ends its points by a rule of its own, got `patience={estimator.patience}` too. Leave "
+            "`patience` out."
         )
     sentences, labels, weights = training_sentences(X, y, sample_weight, may_be_open=True)
-    # The form of the problem is settled before strengths are set, which would change its default.
-    form = estimator._settled()
-    keep = ("norm", "loss", "temperature", "factors") if form["norm"] == "l1" else form
-    estimator = clone(estimator).set_params(**{name: form[name] for name in keep})
     data = estimator._read(sentences, labels, None if weights is None else weights.tolist())
-    grid = _grid(data, form["norm"], complexity_strengths, base_strengths)
+    grid = _grid(data, estimator._value("norm"), complexity_strengths, base_strengths)
     check_together(X_dev, y_dev)
     search = _Search(estimator, grid, settle, 1 if X_dev is not None else folds, on_stage)
     search.begin("tuning")
@@ -147,6 +142,7 @@ class _Search:
 
         tagger: VCRF = clone(self.estimator)
         tagger.set_params(complexity_strength=point.complexity, base_strength=point.base)
+        tagger._check_parameters()
         return tagger
 
     def solve_path(self, data: TrainingData, development: DevelopmentSet) -> None:
@@ -224,7 +220,7 @@ def _splits(n: int, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
     """Training and held-out sentences of each fold, drawn by the seed."""
     if not isinstance(folds, Integral) or isinstance(folds, bool) or not 2 <= folds <= n:
         raise InputError(
-            f"folds must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or give "
+            f"`folds` must be an integer from 2 to the number of sentences, {n}: got {folds!r}. Or give "
             "a development set."
         )
     order = np.random.default_rng(random_state).permutation(n)

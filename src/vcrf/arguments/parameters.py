@@ -1,0 +1,256 @@
+"""The parameters, each described once: for estimators, their docstrings, the command line and messages.
+
+A message writes a parameter as code, "`tags` must be ..." or "use norm='l1'". So it stands in Python, and the command
+line puts the option in its place (`vcrf.cli.errors.in_options`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vcrf.arguments.kinds import Choice, Flag, Integer, Kind, Number, Other
+from vcrf.arguments.recipes import CRF, NAMES
+from vcrf.errors import InputError
+
+# Presets have a family for each word and each length: beyond this only their number grows.
+_MAX_LIMIT = 100
+_FROM_0 = Integer(f"an integer from 0 to {_MAX_LIMIT}", 0, _MAX_LIMIT)
+_FROM_1 = Integer(f"an integer from 1 to {_MAX_LIMIT}", 1, _MAX_LIMIT)
+_STRENGTH = Number("a finite number that is not negative", least=0.0)
+_POSITIVE = Number("a positive number", least=0.0, is_open=True)
+_SHARE = Number(
+    "a number between 0 and 1, both excluded (at 0 the elastic norm would be `norm='l2'`, at 1 `norm='l1'`)",
+    least=0.0, most=1.0, is_open=True,
+)  # fmt: skip
+# "estimate" is another name of "rademacher".
+COMPLEXITIES = ("paper", "general", "massart", "rademacher", "estimate", "feature")
+COUNT = Integer("a positive integer", 1)
+_AT_LEAST_2 = Integer("an integer of at least 2", 2)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Attributes
+    ----------
+    default : None leaves it to the recipe, if that has a value for it
+    help : a sentence or two, for the command line and the docstring
+    more : the rest of the docstring
+    flag : the option; "" if there is none
+    metavar : how the option's value is called
+    """
+
+    name: str
+    default: object
+    kind: Kind
+    help: str
+    more: str = ""
+    flag: str = ""
+    metavar: str | None = None
+
+    @property
+    def option(self) -> str:
+        """The option as messages name it."""
+        return self.flag.partition("/")[0]
+
+    @property
+    def in_recipes(self) -> list[str]:
+        """What the recipes of `VCRF` have for it: accurate and paper, once if that is the same; nothing if none."""
+        values = [recipe.value(self.name, 1) for recipe in CRF.values()] if self.name in NAMES else []
+        return list(dict.fromkeys(_shown(self.name, value) for value in values))
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" + (" / sentences" if name == "base_strength" else "")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def check(name: str, value: object) -> None:
+    """Raise InputError unless a parameter may have the value."""
+    parameter = PARAMETERS[name]
+    if value is not None or parameter.default is not None:
+        check_kind(name, parameter.kind, value)
+
+
+def check_kind(name: str, kind: Kind, value: object) -> None:
+    """Raise InputError unless the value is of the kind."""
+    if not kind.accepts(value):
+        raise InputError(f"`{name}` must be {kind.expected}, got {value!r}.")
+
+
+# In the order of the signature of `VCRF`.
+ESTIMATOR = (
+    Parameter(
+        "recipe", "accurate", Choice(tuple(CRF)),
+        "Values of the parameters that are left open: what labels best in cross-validation, or the paper's.",
+        "A parameter that is given changes its own value and nothing else.",
+        flag="--recipe",
+    ),
+    Parameter(
+        "families", "default", Choice(("default", "paper"), "a list of Family objects"),
+        "Which features there are.",
+        '"default" is a set for tagging; "paper" is H(k1, k2, k3), k1 <= words, 1 <= k2 <= tags, k3 <= affix. For '
+        'feature dicts, attribute lists or arrays "default" is one family a feature name and tag patterns.',
+        flag="--families",
+    ),
+    Parameter(
+        "words", None, _FROM_0, "How far neighbouring words are read.", flag="--words", metavar="N"
+    ),
+    Parameter("tags", None, _FROM_1, "Longest tag pattern.", flag="--tags", metavar="N"),
+    Parameter("affix", None, _FROM_0, "Longest prefix and suffix.", flag="--affix", metavar="N"),
+    Parameter(
+        "complexity_strength", None, _STRENGTH,
+        "Penalty on a family's complexity.",
+        "The paper's lambda. At 0 every family is penalised alike.",
+        flag="--complexity-strength", metavar="X",
+    ),
+    Parameter(
+        "base_strength", None, _STRENGTH,
+        "Penalty on every family.",
+        "The paper's beta.",
+        flag="--base-strength", metavar="X",
+    ),
+    Parameter(
+        "norm", None, Choice(("l1", "l2", "elastic", "group")),
+        "Norm of the penalty.",
+        "With c_k the strength of a family: c_k |w|, c_k w^2 / 2, c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k "
+        "times the Euclidean norm of the weights of each attribute of the family, which come in together or not at "
+        "all.",
+        flag="--norm",
+    ),
+    Parameter(
+        "l1_ratio", None, _SHARE, "Share of L1 in elastic.", flag="--l1-ratio", metavar="X"
+    ),
+    Parameter(
+        "count_power", None, Number("a finite number"),
+        "The quadratic part grows with the attribute's count to this power.",
+        "It is multiplied by n ** count_power, n the number of tokens that have the attribute: weights of frequent "
+        "attributes pay more. At 0 it is the formula above.",
+        flag="--count-power", metavar="X",
+    ),
+    Parameter(
+        "factors", None, Flag(),
+        "Whether families that are many and rare pay more.",
+        "`base_strength` is then multiplied by `Family.factor`: of the default families, 2 for pairs of words, 1.5 for "
+        "words of neighbours and 1 for the others.",
+        flag="--factors/--no-factors",
+    ),
+    Parameter(
+        "loss", "auto", Other('"auto", None, str or vcrf.losses.Loss'),
+        "Task loss inside the surrogate: none, hamming, edit, ngram; with other surrogates than crf hamming unless "
+        "given.",
+        'A name ("hamming" is the share of wrong labels in the sentence; see docs/losses.md) or a loss object. None is '
+        '0. "auto" is that of the recipe; "hamming:normalised=False,cost=3" is three times the number of wrong '
+        "labels.",
+        flag="--loss", metavar="NAME",
+    ),
+    Parameter(
+        "temperature", None, _POSITIVE,
+        "The weights of the model are divided by it after training.",
+        "The best labels stay the same; probabilities become less sure, as they have to after training with the loss "
+        "of the accurate recipe. Without a loss set it to 1.",
+    ),
+    Parameter(
+        "candidates", "all", Choice(("all", "observed")),
+        "Which pairs of attribute and tag pattern may have a weight: all, or those seen in training.",
+    ),
+    Parameter(
+        "complexities", "paper", Choice(COMPLEXITIES, "a mapping from family name to number"),
+        "What a family's complexity is: the paper's formula, its general form, a bound, an estimate; feature: one for "
+        "each feature.",
+        'The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or '
+        "\"estimate\") the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. "
+        'With "feature" every feature has an r_j of its own, which grows with the square root of how often its '
+        "attribute occurs; see `vcrf.complexity.feature_complexities`. Without a `complexity_strength` they change "
+        "nothing, and `fit` warns.",
+        flag="--complexities",
+    ),
+    Parameter(
+        "tol", None, _POSITIVE,
+        "Certified relative gap to reach: 1e-2 with m3n and structsvm unless given.",
+        "Training stops when the duality gap is at most tol times the objective. The accurate recipe aims at a third "
+        "of it (unless it is below 1e-4): it takes a tenth more passes, and the labels are then those of the optimum.",
+        flag="--tol", metavar="X",
+    ),
+    Parameter(
+        "max_passes", None, COUNT, "Limit on passes over the data.", flag="--max-passes", metavar="N"
+    ),
+    Parameter(
+        "n_jobs", None, Other("int"),
+        "Threads: all cores available unless given. The model is the same.",
+        flag="--threads", metavar="N",
+    ),
+    Parameter(
+        "patience", None, Integer("a positive number of rounds", 1),
+        "Stop after so many rounds without a better development error; keep the best. Without development data a tenth "
+        "of the sentences is held out.",
+        "The error is the token error on the set given to `fit`; the sentences are drawn by `random_state`. None "
+        "trains to the optimum.",
+        flag="--patience", metavar="N",
+    ),
+    Parameter("verbose", False, Other("bool"), "Write progress to stderr."),
+    Parameter(
+        "callback", None, Other("callable"),
+        "Called with an `IterationRecord` after each round; returning True stops the training.",
+    ),
+    Parameter(
+        "random_state", None, Other("int or numpy Generator"),
+        "Seed for what is drawn at random.",
+        "That is `sample`, and the sentences that `patience` holds out; training draws nothing else.",
+        flag="--seed", metavar="N",
+    ),
+    Parameter(
+        "constraints", None, Other("str, list of pairs or Constraints"),
+        "Only label sequences that are valid spans: BIO, BILOU and the like.",
+        "Used at every prediction, not in training. Or a list of forbidden pairs (label, next label), or "
+        "`vcrf.decoding.Constraints`. Methods that predict can override it.",
+        flag="--constraints", metavar="SCHEME",
+    ),
+    Parameter(
+        "inference", "auto", Choice(("auto", "dense", "patterns")),
+        "Sum over all tag histories, or over the patterns in use. By default the cheaper. Same result.",
+        'How training sums over label sequences: "dense" over all histories of tags - 1 labels, "patterns" on the '
+        "automaton of the tag patterns in use.",
+        flag="--inference",
+    ),
+    Parameter(
+        "word_classes", None, Other("path, mapping or WordClasses"),
+        "Word classes: word TAB class lines, of `vcrf classes` or a lexicon.",
+        "The path of such a file, or a mapping from words to names (`vcrf.classes.learn_classes`). Families that read "
+        "the class of the word and of its neighbours are added. The model keeps the table.",
+        flag="--word-classes", metavar="FILE",
+    ),
+)  # fmt: skip
+
+# Of functions: readers, `tune`, `learn_classes`, bounds.
+FUNCTIONS = (
+    Parameter("split", None, Other("str"), "Only the sentences with a comment `# split = NAME`.",
+              flag="--split", metavar="NAME"),
+    Parameter("dev_split", None, Other("str"), "Split of the development data; without --dev, of DATA itself.",
+              flag="--dev-split", metavar="NAME"),
+    Parameter("tag", None, Other("str or int"),
+              "Column of the labels: a name, or a number from 0, negative from the end.",
+              flag="--tag", metavar="upos|xpos|N"),
+    Parameter("form", None, Other("int"), "Column of the tokens: by default 1 in CoNLL-U, 0 in a column file.",
+              flag="--form", metavar="N"),
+    Parameter("format", "auto", Choice(("auto", "conllu", "columns")),
+              "Format of the data; auto looks at the name and the first line.", flag="--input-format"),
+    Parameter("surrogate", "crf", Choice(("crf", "structboost", "exponential", "m3n", "structsvm")),
+              "Convex bound on the loss.", flag="--surrogate"),
+    Parameter("tune", False, Flag(), "Choose the strengths that are not given, on --dev or by cross-validation.",
+              flag="--tune"),
+    Parameter("folds", None, _AT_LEAST_2, "Folds of --tune without development data. Default: 5.",
+              flag="--folds", metavar="K"),
+    Parameter("number", 128, _AT_LEAST_2, "Number of classes.", flag="--number", metavar="N"),
+    Parameter("min_count", 3, COUNT, "Rarer words get no class.", flag="--min-count", metavar="N"),
+    Parameter("rho", None, Other("float"), "Margin; by default the best for each bound.", flag="--rho", metavar="X"),
+    Parameter("delta", 0.05, Other("float"), "Each bound may fail with this probability.", flag="--delta", metavar="X"),
+    Parameter("noise", 0.2, Number("a number from 0 to 1", 0.0, 1.0), "Share of flipped labels.",
+              flag="--noise", metavar="X"),
+)  # fmt: skip
+
+PARAMETERS = {parameter.name: parameter for parameter in (*ESTIMATOR, *FUNCTIONS)}
