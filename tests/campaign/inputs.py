@@ -253,7 +253,9 @@ def _through_a_command(state: State, path: Path, rng: np.random.Generator) -> st
 
 
 def _check_named(message: str, path: Path) -> None:
-    assert path.name in message or message.startswith("tag="), message  # a column that no file has is a wrong call
+    assert path.name in message or message.startswith(("tag=", "`tag=")), (
+        message
+    )  # a column that no file has is a wrong call
     assert len(message) < 2_000, len(message)
 
 

@@ -136,7 +136,7 @@ def test_an_output_that_is_a_file_is_refused(folder: Path, tmp_path: Path, call:
         (("--datasets", ""), "No data set is named: expected some of invented"),
         (("--methods", ""), "There is no method to run: expected some of paper"),
         (("--method", ""), "Unknown method ''"),
-        (("--method", "x=paper l1_ratio=no"), "Method 'x': l1_ratio must be a number"),
+        (("--method", "x=paper l1_ratio=no"), "Method 'x': `l1_ratio` must be a number"),
         (("--tag", "pos"), '--tag pos: expected "upos", "xpos" or a number'),
     ],
 )

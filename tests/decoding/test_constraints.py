@@ -53,7 +53,7 @@ def test_unknown_labels_are_named_in_a_warning() -> None:
     ("given", "message"),
     [
         ("bio", "A scheme is one of .* got 'bio'"),
-        (3, "constraints must be the name of a scheme .* got 3"),
+        (3, "`constraints` must be the name of a scheme .* got 3"),
         (["AB"], "a pair .label, next label.: got 'AB'"),
         ([("A", "B", "C")], "a pair .label, next label.: got"),
         (Constraints(scheme="XY"), "got 'XY'"),

@@ -782,9 +782,9 @@ WRONG = {
     "estimator no text": (document("estimator", to=["VCRF"]), "'estimator' is missing or no str"),
     "estimator missing": (lambda parts: parts.document.pop("estimator"), "'estimator' is missing"),
     "parameters missing": (lambda parts: parts.document.pop("parameters"), "'parameters' is missing"),
-    "seed no number": (document("parameters", "random_state", to="one"), "random_state must be None, an integer of"),
-    "seed no integer": (document("parameters", "random_state", to=0.5), "random_state must be None, an integer of"),
-    "seed negative": (document("parameters", "random_state", to=-1), "random_state must be None, an integer of"),
+    "seed no number": (document("parameters", "random_state", to="one"), "`random_state` must be None, an integer of"),
+    "seed no integer": (document("parameters", "random_state", to=0.5), "`random_state` must be None, an integer of"),
+    "seed negative": (document("parameters", "random_state", to=-1), "`random_state` must be None, an integer of"),
     "constraints a number": (
         document("parameters", "constraints", to=7),
         "constraints is nothing that a file can hold",
