@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.text import intern_sentences
 from vcrf.types import Floats, Ints, UInts32
@@ -164,12 +165,10 @@ class _State:
 
     def improve(self) -> None:
         """One round over all words."""
-        from vcrf.kernels.exchange import exchange
-
         moved, n = 0, len(self.classes)
         for first in range(1, n, _WORDS_AT_ONCE):
             words = np.arange(first, min(first + _WORDS_AT_ONCE, n), dtype=np.uint32)
-            moved += exchange(
+            moved += kernels.exchange.exchange(
                 words, self.classes, self.bigrams.counts, self.bigrams.after, self.bigrams.before, self.pairs,
                 self.pairs_back, self.totals, self.table,
             )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.strings import has_surrogate
 from vcrf.types import Ints, UInts32, UInts64
@@ -109,11 +110,10 @@ class WordClasses:
     def hashes(self, text: Text, length: int | None) -> UInts64:
         """Hash of each type's class, or of the first characters of its name; 0 = none; (n_types,)."""
         from vcrf.families.text import encode_strings
-        from vcrf.kernels.strings import hash_strings
 
         shown = self.names if length is None else [name[:length] for name in self.names]
         of_class = np.zeros(len(shown) + 1, np.uint64)  # the last one: no class
-        hash_strings(*encode_strings(shown), of_class[:-1])
+        kernels.strings.hash_strings(*encode_strings(shown), of_class[:-1])
         return of_class[self.numbers_of(text)]
 
 

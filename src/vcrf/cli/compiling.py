@@ -6,19 +6,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from vcrf import kernels
 from vcrf.cli.output import say
 
 
 @contextmanager
 def compile_notice() -> Iterator[None]:
     """Say once that kernels are being compiled, and afterwards how long that took."""
-    from vcrf.kernels._cache import are_kept
-    from vcrf.kernels.compiling import watch_compiling
 
     def tell() -> None:
-        say("Compiling kernels" + (": only on the first run, later ones find them on disk." if are_kept() else " ..."))
+        say(
+            "Compiling kernels"
+            + (": only on the first run, later ones find them on disk." if kernels._cache.are_kept() else " ...")
+        )
 
-    with watch_compiling(tell) as spent:
+    with kernels.compiling.watch_compiling(tell) as spent:
         yield
     if spent.seconds > 0.0:
         say(f"Compiled in {spent.seconds:.1f} s.")

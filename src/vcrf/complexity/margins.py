@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError, InputError
 from vcrf.lattice.lattice import sentence_loss
@@ -115,8 +116,6 @@ def margin_frontier(scores: Potentials, y: UInts32 | Ints, loss: Loss) -> Margin
 
 def additive_losses(scores: Potentials, y: UInts32 | Ints, loss: Loss, rho: float, tau: float = 0.0) -> Floats:
     """Additive margin loss of each sentence by loss-augmented decoding that leaves the true labels out."""
-    from vcrf.kernels import log_domain
-
     check_rho(rho)
     check_tau(tau)
     found = np.zeros(len(scores))
@@ -125,7 +124,7 @@ def additive_losses(scores: Potentials, y: UInts32 | Ints, loss: Loss, rho: floa
         if len(labels):
             rivals, lattice = _rivals(loss, labels, scores.n_labels), scores.lattice(i)
             steps = lattice.steps._replace(node=lattice.steps.node / rho, arcs=lattice.steps.arcs / rho)
-            found[i] = log_domain.best_score(steps, rivals) - lattice.score(labels) / rho + tau
+            found[i] = kernels.log_domain.best_score(steps, rivals) - lattice.score(labels) / rho + tau
     return np.clip(found, 0.0, sample_loss_bound(scores, loss))
 
 
@@ -170,7 +169,6 @@ def _labels(scores: Potentials, y: UInts32 | Ints, i: int) -> Ints:
 
 
 def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Floats, Floats]:
-    from vcrf.kernels import frontier
 
     if not len(labels):
         return np.zeros(0), np.zeros(0)
@@ -179,7 +177,7 @@ def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Flo
     room = len(labels) + 2
     while n_states * room <= _MAX_TABLE:
         losses, leads = np.empty(room), np.empty(room)
-        n = frontier.frontier(lattice.steps, rivals, losses, leads)
+        n = kernels.frontier.frontier(lattice.steps, rivals, losses, leads)
         if n >= 0:
             return losses[:n].copy(), leads[:n] - lattice.score(labels)
         room *= 2

@@ -14,6 +14,7 @@ from numbers import Integral
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.complexity.closed import check_groups, conjugate_exponent
 from vcrf.complexity.counts import Block, FeatureCounts, check_radius
 from vcrf.complexity.integral import NormalMaximum
@@ -178,19 +179,17 @@ _Kernel = Callable[[Block, Atoms, UInts64, Floats], None]
 
 
 def _maxima(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-    from vcrf.kernels import rademacher as kernels
 
-    kernels.sample_maxima(
+    kernels.rademacher.sample_maxima(
         atoms.n, atoms.ptr, atoms.columns, atoms.scales, len(block.columns), block.n_assignments, seeds, out
     )
 
 
 def _powers(q: float) -> _Kernel:
     def run(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-        from vcrf.kernels import rademacher as kernels
 
         numbers = block.multiplicities.astype(np.float64)
-        kernels.sample_powers(
+        kernels.rademacher.sample_powers(
             atoms.n, atoms.ptr, atoms.columns, atoms.scales, numbers, block.n_assignments, q, seeds, out
         )
 
@@ -199,10 +198,9 @@ def _powers(q: float) -> _Kernel:
 
 def _groups(groups: str) -> _Kernel:
     def run(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-        from vcrf.kernels import rademacher as kernels
 
         numbers = block.multiplicities.astype(np.float64)
-        kernels.sample_groups(
+        kernels.rademacher.sample_groups(
             atoms.n, atoms.ptr, atoms.columns, atoms.scales, numbers, block.n_assignments, groups == "attribute",
             seeds, out,
         )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.decoding.potentials import MAX_LATTICE, Potentials, take_tokens
 from vcrf.errors import BudgetError
 from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
@@ -17,7 +18,7 @@ from vcrf.problem import MAX_ARCS
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.patterns import Graph, LocalArcs
+    from vcrf.kernels.patterns import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +62,9 @@ class PatternPotentials(Potentials):
         """Best labels of all tokens; of equal sequences the first by labels."""
         flat = np.empty(len(self.node), np.uint32)
         if len(flat):
-            from vcrf.kernels import pattern_decode
-
-            pattern_decode.viterbi(self.sent_ptr, self.node, self._plan.graph, self._arc_scores, self._local_arcs, flat)
+            kernels.pattern_decode.viterbi(
+                self.sent_ptr, self.node, self._plan.graph, self._arc_scores, self._local_arcs, flat
+            )
         return flat
 
     def lattice(self, i: int) -> PatternLattice:
@@ -84,14 +85,13 @@ class PatternPotentials(Potentials):
         return PatternPotentials(ptr, node, self.tables, local, self.order, None, self.patterns)
 
     def _posterior(self, marginals: Floats) -> Floats:
-        from vcrf.kernels import pattern_decode
 
         log_z, is_hard = np.zeros(len(self)), self._hard_sentences()
         if len(self.node):
             score = self._arc_scores
             shift = float(score.max())
             factor = np.exp(np.maximum(score - shift, -700.0))
-            pattern_decode.label_marginals(
+            kernels.pattern_decode.label_marginals(
                 self.sent_ptr, self.order, self.node, self._plan.graph, factor, shift, self._local_arcs, is_hard, log_z,
                 marginals,
             )  # fmt: skip
@@ -106,14 +106,12 @@ class PatternPotentials(Potentials):
 
     def _hard_sentences(self) -> Bools:
         """Sentences that need the log domain: something is forbidden, or scores span too much."""
-        from vcrf.kernels.potentials import MAX_RANGE
-
         local = np.concatenate([np.zeros(1), np.cumsum(np.abs(self.local.score))])
         with np.errstate(invalid="ignore"):  # -inf less -inf: not a number, and so not below the limit
             span = self._arc_scores.max() - self._arc_scores.min()
             nodes = self.node.max(axis=1, initial=-np.inf) - self.node.min(axis=1, initial=np.inf)
             nodes += local[self.local.ptr[1:]] - local[self.local.ptr[:-1]]
-            is_wide = ~((nodes + span) * max(self.order - 1, 1) < MAX_RANGE)
+            is_wide = ~((nodes + span) * max(self.order - 1, 1) < kernels.potentials.MAX_RANGE)
         total = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_wide)])
         return np.asarray(total[self.sent_ptr[1:]] > total[self.sent_ptr[:-1]])
 
@@ -126,18 +124,15 @@ class PatternPotentials(Potentials):
     @cached_property
     def _arc_scores(self) -> Floats:
         """Summed scores of the arcs; a forbidden pair forbids all arcs that end with it."""
-        from vcrf.kernels import patterns
-
         score = self._plan.own.copy()
         if 2 in self.tables:
             score[: self.n_labels**2] = self.tables[2]
-        patterns.sum_scores(self._plan.automaton.up, score)
+        kernels.patterns.sum_scores(self._plan.automaton.up, score)
         return score
 
     @cached_property
-    def _local_arcs(self) -> LocalArcs:
-        from vcrf.kernels.patterns import LocalArcs
+    def _local_arcs(self) -> kernels.patterns.LocalArcs:
 
         arcs = find_arcs(self._plan.automaton, self.local.size, self.local.code)
         factor = np.exp(np.clip(self.local.score, -700.0, 700.0))
-        return LocalArcs(self.local.ptr, arcs.astype(np.uint32), self.local.score, factor)
+        return kernels.patterns.LocalArcs(self.local.ptr, arcs.astype(np.uint32), self.local.score, factor)

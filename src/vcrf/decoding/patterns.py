@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.decoding.arcs import PatternPotentials, TagPatterns, choose_patterns
 from vcrf.decoding.potentials import Potentials
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.decode import PatternScores
+    pass
 
 
 class Firing(NamedTuple):
@@ -51,14 +52,12 @@ class PatternWeights:
 
     def score(self, sent_ptr: Ints, firings: Iterable[Firing]) -> Potentials:
         """Scores of a text; row n_rows stands for every attribute that has no weight."""
-        from vcrf.kernels import decode
-
         n_tokens = int(sent_ptr[-1])
         node = np.zeros((n_tokens, self.n_labels))
         single, longer = self._single, self._longer
         found: list[_Local] = []
         for positions, rows, values in firings:
-            decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
+            kernels.decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
             if len(longer.weights):
                 found.append(_local_patterns(longer, positions, rows, values))
         local = _by_token(found, n_tokens)
@@ -124,13 +123,12 @@ def _local_patterns(longer: _Rows, positions: UInts32, rows: UInts32, values: Fl
     return _Local(positions[occurrence].astype(np.int64), longer.lengths[entry], longer.codes[entry], score)
 
 
-def _by_token(found: list[_Local], n_tokens: int) -> PatternScores:
-    from vcrf.kernels.decode import PatternScores
+def _by_token(found: list[_Local], n_tokens: int) -> kernels.decode.PatternScores:
 
     positions = np.concatenate([np.zeros(0, np.int64), *(part.positions for part in found)])
     order = np.argsort(positions, kind="stable")
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(positions, minlength=n_tokens))])
-    return PatternScores(
+    return kernels.decode.PatternScores(
         ptr,
         np.concatenate([np.zeros(0, np.uint32), *(part.size for part in found)])[order],
         np.concatenate([np.zeros(0, np.uint32), *(part.code for part in found)])[order],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vcrf import kernels
 from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice, Lattice
 from vcrf.types import Floats, Ints, UInts32
@@ -62,9 +63,7 @@ class Potentials:
         if self.order == 1:
             flat[:] = self.node.argmax(axis=1)
         elif len(flat):
-            from vcrf.kernels import decode
-
-            decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
+            kernels.decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
         return flat
 
     def lattice(self, i: int) -> Lattice:
@@ -75,8 +74,6 @@ class Potentials:
         BudgetError
             When the sentence is too long for a table of all arcs.
         """
-        from vcrf.kernels import posterior
-
         first, last = self.sent_ptr[i], self.sent_ptr[i + 1]
         if int(last - first) * self.n_labels**self.order > MAX_LATTICE:
             raise BudgetError(
@@ -85,7 +82,7 @@ class Potentials:
                 "marginals need no table of arcs."
             )
         arcs = np.zeros((last - first, self.n_labels**self.order))
-        posterior.dense_arcs(first, self.order, self.node, self._arc_tables, self.local, arcs)
+        kernels.posterior.dense_arcs(first, self.order, self.node, self._arc_tables, self.local, arcs)
         shape = (last - first, self.n_labels ** (self.order - 1), self.n_labels)
         return DenseLattice(arcs.reshape(shape), self.n_labels, self.order)
 
@@ -112,10 +109,10 @@ class Potentials:
             return self._independent(marginals)
         log_z = np.zeros(len(self))
         if len(self.node):
-            from vcrf.kernels import posterior
-
             tables = self._arc_tables
-            posterior.label_marginals(self.sent_ptr, self.order, self.node, tables, self.local, log_z, marginals)
+            kernels.posterior.label_marginals(
+                self.sent_ptr, self.order, self.node, tables, self.local, log_z, marginals
+            )
         return log_z
 
     def _independent(self, marginals: Floats) -> Floats:
@@ -139,27 +136,23 @@ class Potentials:
         return sum_tables(self.tables, self.n_labels, self.order) if self.arcs is None else self.arcs
 
 
-def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> ArcTables:
+def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> kernels.decode.ArcTables:
     """Scores of plain tag patterns of all lengths, summed for arcs of each depth."""
-    from vcrf.kernels.decode import ArcTables
-
     depths = [np.zeros(n_labels)]
     for k in range(2, order + 1):
         # Patterns that fit at depth k - 1 fit here too: the same score whatever the oldest label.
         depths.append(np.tile(depths[-1], n_labels) + tables.get(k, 0.0))
     offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
     full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-    return ArcTables(offsets, np.concatenate(depths), full)
+    return kernels.decode.ArcTables(offsets, np.concatenate(depths), full)
 
 
-def take_tokens(scores: Potentials, sentences: Ints) -> tuple[Ints, Floats, PatternScores]:
+def take_tokens(scores: Potentials, sentences: Ints) -> tuple[Ints, Floats, kernels.decode.PatternScores]:
     """Pointers, node scores and local patterns of the chosen sentences."""
-    from vcrf.kernels.decode import PatternScores
-
     ptr, tokens = _rows(scores.sent_ptr, sentences)
     local_ptr, entries = _rows(scores.local.ptr, tokens)
     size, code, score = scores.local.size[entries], scores.local.code[entries], scores.local.score[entries]
-    return ptr, scores.node[tokens], PatternScores(local_ptr, size, code, score)
+    return ptr, scores.node[tokens], kernels.decode.PatternScores(local_ptr, size, code, score)
 
 
 def _rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:

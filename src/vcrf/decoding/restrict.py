@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.decoding.constraints import AllowedMoves, Label
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import InputError
@@ -34,14 +35,12 @@ def restrict(
     InputError
         When a sentence has no allowed label sequence; the message names the first one.
     """
-    from vcrf.kernels import posterior
-
     allowed = np.ones(scores.node.shape, bool) if masks is None else masks.copy()
     starts, stops = scores.sent_ptr[:-1], scores.sent_ptr[1:]
     is_filled = stops > starts
     allowed[starts[is_filled]] &= moves.first
     allowed[stops[is_filled] - 1] &= moves.last
-    i, t = posterior.first_dead_end(scores.sent_ptr, allowed, moves.pairs)
+    i, t = kernels.posterior.first_dead_end(scores.sent_ptr, allowed, moves.pairs)
     if i >= 0:
         raise InputError(
             f"Sentence {first_sentence + i}: the constraints leave no label sequence; none gets past token {t} (both "

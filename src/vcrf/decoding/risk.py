@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError
 from vcrf.lattice import Lattice
@@ -26,15 +27,13 @@ def least_risk(scores: Potentials, loss: Loss, k: int, n_samples: int, rng: np.r
 
 def _token_risks(scores: Potentials, costs: Floats) -> Potentials:
     """Potentials whose best sequence has the least sum of expected costs; what was forbidden still is."""
-    from vcrf.kernels.decode import PatternScores
-
     marginals = np.concatenate([np.empty((0, scores.n_labels)), *scores.label_marginals()])
     node = np.where(scores.node > -np.inf, -marginals @ costs.T, -np.inf)
     pairs = scores.tables.get(2)
     is_bound = pairs is not None and np.isneginf(pairs).any()
     tables = {2: np.where(np.isneginf(pairs), -np.inf, 0.0)} if pairs is not None and is_bound else {}
     none = np.empty(0, np.uint32)
-    local = PatternScores(np.zeros(len(node) + 1, np.int64), none, none, np.empty(0))
+    local = kernels.decode.PatternScores(np.zeros(len(node) + 1, np.int64), none, none, np.empty(0))
     return Potentials(scores.sent_ptr, node, tables, local, order=2 if is_bound else 1)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vcrf import kernels
 from vcrf.decoding.arcs import PatternPotentials, TagPatterns
 from vcrf.decoding.potentials import Potentials, sum_tables
 from vcrf.families.templates import Template
@@ -22,7 +23,7 @@ from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 if TYPE_CHECKING:
     from vcrf.classes import WordClasses
     from vcrf.kernels.decode import PatternScores
-    from vcrf.kernels.words import KnownTypes, Templates
+    from vcrf.kernels.words import KnownTypes
     from vcrf.model import Model
 
 # Word types are forgotten, all at once, when there are more of them or when they take more bytes.
@@ -73,11 +74,10 @@ class WordScorer:
         return self._score(text.sent_ptr, known, types[text.word_ids])
 
     def _score(self, sent_ptr: Ints, known: _KnownWords, types: UInts32) -> Potentials:
-        from vcrf.kernels import words
 
         rules = self._rules
         node = np.empty((len(types), rules.n_labels))
-        local = words.score_tokens(
+        local = kernels.words.score_tokens(
             sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
         )
         if self._patterns is None:
@@ -132,8 +132,7 @@ class _Rules:
         self.single = _patterns(model, model.lengths == 1)
         self.longer = _patterns(model, (model.lengths > 1) & ~is_plain)
 
-    def _compile(self, rules: list[tuple[Template, int, int]], keys: UInts64) -> Templates:
-        from vcrf.kernels.words import Templates, fill_slots
+    def _compile(self, rules: list[tuple[Template, int, int]], keys: UInts64) -> kernels.words.Templates:
 
         parts = [part for source, _, _ in rules for part in source.parts]
         readings = [reading for source, _, _ in rules for reading in source.readings]
@@ -143,8 +142,8 @@ class _Rules:
         slots_key, slots_row = np.zeros(slot_ptr[-1], np.uint64), np.zeros(slot_ptr[-1], np.uint32)
         for j, (_, first, last) in enumerate(rules):
             slots = slice(slot_ptr[j], slot_ptr[j + 1])
-            fill_slots(np.array(keys[first:last]), first + 1, slots_key[slots], slots_row[slots])
-        return Templates(
+            kernels.words.fill_slots(np.array(keys[first:last]), first + 1, slots_key[slots], slots_row[slots])
+        return kernels.words.Templates(
             part_ptr=np.cumsum([0, *(len(source.parts) for source, _, _ in rules)], dtype=np.int64),
             offsets=np.array([offset for offset, _ in parts], np.int64),
             readings=np.array([self.readings.index(reading) for reading in readings], np.uint32),
@@ -159,19 +158,17 @@ class _KnownWords:
     """Word types read so far. Numbers and rows of types never change: only new ones are added, by one thread."""
 
     def __init__(self, rules: _Rules) -> None:
-        from vcrf.kernels.decode import PatternScores
-        from vcrf.kernels.words import BOUNDARY, KnownTypes
 
         self._rules = rules
         self._numbers: dict[str, int] = {}
         self._n_types = 0
         n_offsets, none = len(rules.offsets), np.zeros(0, np.uint32)
-        self.types = KnownTypes(
+        self.types = kernels.words.KnownTypes(
             np.zeros((0, rules.n_window_readings), np.uint64),
             np.zeros((0, n_offsets, rules.n_labels)),
-            PatternScores(np.zeros(1, np.int64), none, none, np.zeros(0)),
+            kernels.decode.PatternScores(np.zeros(1, np.int64), none, none, np.zeros(0)),
         )
-        self._add_types(np.full((len(rules.readings), 1), BOUNDARY), is_boundary=True)
+        self._add_types(np.full((len(rules.readings), 1), kernels.words.BOUNDARY), is_boundary=True)
 
     def look_up(self, sentences: Sentences, n_tokens: int) -> UInts32:
         """Types of all tokens; a KeyError or TypeError if one is unknown or no str."""
@@ -213,14 +210,13 @@ class _KnownWords:
         self._numbers.update(zip(words, range(first, self._n_types), strict=True))
 
     def _add_types(self, readings: UInts64, is_boundary: bool = False) -> None:
-        from vcrf.kernels import words
 
         rules, n, first = self._rules, readings.shape[1], self._n_types
         last = first + n
         known = self._grown(last)
         rows = np.empty((n, len(rules.groups)), np.uint32)
         counts = np.empty((n, len(rules.offsets)), np.int64)
-        words.score_types(
+        kernels.words.score_types(
             readings, is_boundary, rules.own, rules.groups, rules.single, rules.longer.ptr, rows,
             known.node[first:last], counts,
         )  # fmt: skip
@@ -278,12 +274,11 @@ def _readings(rules: list[tuple[Template, int, int]]) -> list[tuple[str, WordCla
     return list(dict.fromkeys(reading for source, _, _ in rules for reading in source.readings))
 
 
-def _patterns(model: Model, which: Bools) -> PatternScores:
-    from vcrf.kernels.decode import PatternScores
+def _patterns(model: Model, which: Bools) -> kernels.decode.PatternScores:
 
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[model.ptr]
     ptr = np.concatenate([np.zeros(1, np.int64), before])
-    return PatternScores(ptr, model.lengths[which], model.codes[which], model.weights[which])
+    return kernels.decode.PatternScores(ptr, model.lengths[which], model.codes[which], model.weights[which])
 
 
 def _grown(array: NDArray[Scalar], n: int) -> NDArray[Scalar]:

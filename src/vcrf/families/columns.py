@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.family import Source
 from vcrf.families.templates import Occurrences
 from vcrf.families.text import Text
@@ -85,7 +86,6 @@ class _Builder:
     zero_positions: list[UInts32] = field(default_factory=list)
 
     def add(self, source: int, found: Occurrences) -> None:
-        from vcrf.kernels import hashing
 
         ids, n = intern(found.keys)
         self.n_attributes[source] = n
@@ -93,10 +93,10 @@ class _Builder:
             return
         sig, count = np.zeros((n, 2), np.uint64), np.zeros(n, np.uint32)
         bits = np.zeros(0, np.uint64) if found.values is None else found.values.view(np.uint64)
-        hashing.signatures(found.positions, bits, ids, sig, count)
+        kernels.hashing.signatures(found.positions, bits, ids, sig, count)
         zero_ids, zero_positions = self._zeros_of(found, ids, n)
         bits_of_zero = np.zeros(len(zero_ids), np.uint64)
-        hashing.signatures(zero_positions, bits_of_zero, zero_ids, sig, np.zeros(n, np.uint32))
+        kernels.hashing.signatures(zero_positions, bits_of_zero, zero_ids, sig, np.zeros(n, np.uint32))
         if not self.merge:
             sig[:, 0] += np.uint64(0x9E3779B97F4A7C15) * np.arange(
                 self.n_columns + 1, self.n_columns + n + 1, dtype=np.uint64
@@ -106,7 +106,7 @@ class _Builder:
         self._reserve(n)
         columns = np.empty(n, np.uint32)
         n_old = self.n_columns
-        self.n_columns = hashing.merge_twins(sig, self.sig, self.slots, n_old, columns)
+        self.n_columns = kernels.hashing.merge_twins(sig, self.sig, self.slots, n_old, columns)
         self._join_classes(source, columns)
         if not found.is_single:
             self.listed[source] = (columns.astype(np.int64), _first_keys(found.keys, ids, n))
@@ -127,7 +127,6 @@ class _Builder:
         return attributes[is_known], positions[is_known]
 
     def _reserve(self, n: int) -> None:
-        from vcrf.kernels import hashing
 
         need = self.n_columns + n
         if need > len(self.sig):
@@ -136,7 +135,7 @@ class _Builder:
             self.classes = np.concatenate([self.classes, np.zeros(size - len(self.classes), np.int64)])
         if 2 * need > len(self.slots):
             self.slots = np.zeros(1 << int(2 * need).bit_length(), np.uint32)
-            hashing.rehash(self.sig, self.n_columns, self.slots)
+            kernels.hashing.rehash(self.sig, self.n_columns, self.slots)
 
     def _join_classes(self, source: int, columns: UInts32) -> None:
         """Each touched column moves from its class to the class that has `source` too."""
@@ -176,11 +175,9 @@ class _Builder:
 
 def intern(keys: UInts64) -> tuple[UInts32, int]:
     """Number distinct keys in order of first occurrence."""
-    from vcrf.kernels import hashing
-
     size = 1 << int(2 * len(keys) + 1).bit_length()
     ids = np.empty(len(keys), np.uint32)
-    n = hashing.intern_keys(keys, np.zeros(size, np.uint64), np.zeros(size, np.uint32), ids)
+    n = kernels.hashing.intern_keys(keys, np.zeros(size, np.uint64), np.zeros(size, np.uint32), ids)
     return ids, n
 
 

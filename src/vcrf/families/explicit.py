@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.family import Family
 from vcrf.families.presets import transition_families
@@ -44,11 +45,9 @@ class AttributeText(Text):
 
     def keys(self) -> UInts64:
         """Content hash of each attribute string."""
-        from vcrf.kernels.strings import hash_strings
-
         if self._keys is None:
             self._keys = np.empty(len(self.names), np.uint64)
-            hash_strings(*encode_strings(self.names), self._keys)
+            kernels.strings.hash_strings(*encode_strings(self.names), self._keys)
         return self._keys
 
     def source_number(self, source_name: str) -> int:

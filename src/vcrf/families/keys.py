@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.columns import ColumnTable, intern
 from vcrf.families.family import Source
 from vcrf.families.templates import Template
@@ -70,8 +71,6 @@ def partitions(text: Text, sources: Sequence[Source]) -> list[UInts32]:
 
 def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n_tokens: int) -> list[KeyGroup]:
     """Put each kept column into the coarsest partition that represents it; the rest into single positions."""
-    from vcrf.kernels import hashing
-
     left = np.flatnonzero(keep)
     valued = _has_values(columns)
     groups = []
@@ -80,7 +79,7 @@ def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n
         n_keys = int(ids.max(initial=0)) + 1
         fits = np.zeros(len(left), np.uint32)
         key_count = np.bincount(ids, minlength=n_keys).astype(np.uint32)
-        hashing.representable(ptr, positions, ids, key_count, np.zeros(n_keys, np.uint32), fits)
+        kernels.hashing.representable(ptr, positions, ids, key_count, np.zeros(n_keys, np.uint32), fits)
         chosen = (fits == 1) & ~valued[left]
         if np.any(chosen):
             groups.append(_build(columns, left[chosen], ids + np.uint32(1), n_keys + 1))
@@ -91,12 +90,11 @@ def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n
 
 
 def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) -> KeyGroup:
-    from vcrf.kernels import hashing
 
     ptr, positions, _ = _take(columns, chosen)
     col_ptr, keys = np.zeros(len(chosen) + 1, np.int64), np.empty(len(positions), np.uint32)
     every = np.arange(len(chosen), dtype=np.uint32)
-    n = hashing.distinct_keys(ptr, positions, pos_key, np.zeros(n_rows, np.uint32), every, col_ptr, keys)
+    n = kernels.hashing.distinct_keys(ptr, positions, pos_key, np.zeros(n_rows, np.uint32), every, col_ptr, keys)
     # Positions whose key has no column need no row at all.
     used = np.zeros(n_rows, bool)
     used[keys[:n]] = True
@@ -158,11 +156,9 @@ def _drop_functions(found: list[tuple[UInts32, int]], n_tokens: int) -> list[tup
 
     A group costs one gather a token; the columns of a coarse partition cost little more in a finer one.
     """
-    from vcrf.kernels import hashing
-
     kept: list[tuple[UInts32, int]] = []
     for ids, n in found:
         leaders = ((other, k) for other, k in kept if 2 * k <= n_tokens or k <= 2 * n)
-        if not any(hashing.is_function_of(other, ids, np.full(k, -1, np.int64)) for other, k in leaders):
+        if not any(kernels.hashing.is_function_of(other, ids, np.full(k, -1, np.int64)) for other, k in leaders):
             kept.append((ids, n))
     return kept

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.text import WORD_FUNCTIONS, Text, reads_class
 from vcrf.types import Floats, UInts32, UInts64
 
@@ -48,14 +49,12 @@ class Template:
 
     def keys(self, text: Text) -> UInts64:
         """Key of this template's attribute at each position, 0 = none; (n_tokens,) uint64."""
-        from vcrf.kernels import hashing
-
         out = np.empty(text.n_tokens, np.uint64)
         offsets = np.array([offset for offset, _ in self.parts], np.int64)
         readings = np.zeros((len(self.parts), len(text.words) + 1), np.uint64)
         for i, reading in enumerate(self.readings):
             readings[i] = text.reading(*reading)
-        hashing.template_keys(text.sent_ptr, text.word_ids, text.boundary, offsets, readings, self.pad, out)
+        kernels.hashing.template_keys(text.sent_ptr, text.word_ids, text.boundary, offsets, readings, self.pad, out)
         return out
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families import characters
 from vcrf.types import Ints, UInts32, UInts64
@@ -132,7 +133,6 @@ class Text:
         return len(np.unique(hashes[hashes != 0]))
 
     def _read(self, name: str, classes: WordClasses | None) -> UInts64:
-        from vcrf.kernels.strings import hash_affixes, hash_strings
 
         out = np.zeros(len(self.words) + 1, np.uint64)
         # The boundary reads as itself under every name: a hash that no word has.
@@ -146,20 +146,20 @@ class Text:
                 )
             out[:-1] = classes.hashes(self, int(size) if size else None)
         elif size:
-            hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
+            kernels.strings.hash_affixes(*self._encoded(), int(size), kind == "suffix", out[:-1])
         elif kind == "word":
-            hash_strings(*self._encoded(), out[:-1])
+            kernels.strings.hash_strings(*self._encoded(), out[:-1])
         elif kind == "shape":
-            hash_strings(*characters.shapes(*self._encoded()), out[:-1])
+            kernels.strings.hash_strings(*characters.shapes(*self._encoded()), out[:-1])
         elif kind == "long_shape":
             ptr, code_points = self._encoded()
-            hash_strings(ptr, characters.long_shapes(code_points), out[:-1])
+            kernels.strings.hash_strings(ptr, characters.long_shapes(code_points), out[:-1])
         elif kind == "kind":
             hashes = np.empty(len(characters.KINDS), np.uint64)
-            hash_strings(*encode_strings(characters.KINDS), hashes)
+            kernels.strings.hash_strings(*encode_strings(characters.KINDS), hashes)
             out[:-1] = hashes[characters.kinds(*self._encoded())]
         elif kind in WORD_FUNCTIONS:
-            hash_strings(*encode_strings(list(map(WORD_FUNCTIONS[kind], self.words))), out[:-1])
+            kernels.strings.hash_strings(*encode_strings(list(map(WORD_FUNCTIONS[kind], self.words))), out[:-1])
         return out
 
     def _encoded(self) -> tuple[Ints, UInts32]:

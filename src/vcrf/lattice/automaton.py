@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.types import Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.patterns import Graph
+    pass
 
 
 class Prices(NamedTuple):
@@ -129,9 +130,7 @@ def build_automaton(n_labels: int, sizes: UInts32, codes: UInts32) -> PatternAut
     up = np.full(len(arc_label), -1, np.int64)
     table = np.zeros((n_states, n_labels), np.uint32)
 
-    from vcrf.kernels import automaton
-
-    automaton.fill_table(n_labels, fail, arc_ptr, arc_label, arc_state, up, table)
+    kernels.automaton.fill_table(n_labels, fail, arc_ptr, arc_label, arc_state, up, table)
     rank, rank_end, by_rank = _ranks(n_labels, code, origin, arc_label, up)
     long_pairs = np.flatnonzero(pair_target >= 0)
     last = code % n_labels
@@ -153,13 +152,11 @@ def find_arcs(automaton: PatternAutomaton, sizes: UInts32, codes: UInts32) -> In
     return order[np.searchsorted(number, wanted, sorter=order)] if len(wanted) else np.zeros(0, np.int64)
 
 
-def make_graph(automaton: PatternAutomaton) -> Graph:
+def make_graph(automaton: PatternAutomaton) -> kernels.patterns.Graph:
     """The automaton as the kernels read it."""
-    from vcrf.kernels.patterns import Graph
-
     a = automaton
     small = {name: getattr(a, name).astype(np.uint32) for name in ("size", "last", "arc_label", "arc_state", "by_rank")}
-    return Graph(
+    return kernels.patterns.Graph(
         first=a.first, end=a.end, fail=a.fail, up=np.maximum(a.up, 0).astype(np.uint32), arc_ptr=a.arc_ptr,
         pair_ptr=a.pair_ptr, long_pairs=a.long_pairs.astype(np.uint32), table=a.table, rank=a.rank, rank_end=a.rank_end,
         arc_source=_sources(a).astype(np.uint32), **small,
@@ -222,20 +219,16 @@ def _own_arcs(patterns: dict[int, Ints], contexts: dict[int, Ints]) -> tuple[Int
 
 def _subtree_ends(fail: Ints) -> Ints:
     """One past the last context of each one's subtree (of single labels: no meaning, their group is in `first`)."""
-    from vcrf.kernels import automaton
-
     end = np.arange(1, len(fail) + 1)
-    automaton.subtree_ends(fail, end)
+    kernels.automaton.subtree_ends(fail, end)
     return end
 
 
 def _ranks(n_labels: int, code: Ints, origin: Ints, label: Ints, up: Ints) -> tuple[Ints, Ints, Ints]:
     """Preorder of the arcs in the tree of `up`: by newest label of the context, label, context."""
-    from vcrf.kernels import automaton
-
     by_rank = np.lexsort((origin, label, code[origin] % n_labels))
     rank = np.empty(len(by_rank), np.int64)
     rank[by_rank] = np.arange(len(by_rank))
     count = np.ones(len(by_rank), np.int64)
-    automaton.subtree_counts(up, count)
+    kernels.automaton.subtree_counts(up, count)
     return rank, rank + count, by_rank

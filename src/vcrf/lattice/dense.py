@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.lattice.lattice import Lattice, check_at_least_one
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.log_domain import Steps
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +108,11 @@ class DenseLattice(Lattice):
         return cls(arcs, n_labels, order)
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> kernels.log_domain.Steps:
         """The scores as the kernels read them: the arc of history s and label b has the number s * L + b.
 
         It enters the history of the last digits: the remainder drops the oldest label.
         """
-        from vcrf.kernels.log_domain import Steps
-
         n_positions, n_states, n_labels = self.arcs.shape
         numbers, size = np.arange(n_states * n_labels), np.zeros(n_states, np.int64)
         for k in range(self.order - 1):
@@ -121,7 +120,9 @@ class DenseLattice(Lattice):
         node = np.zeros((n_positions, n_labels))
         node[:1] = self.arcs[:1, 0]
         table = numbers.reshape(n_states, n_labels).astype(np.uint32)
-        return Steps(node, self._flat(), size, table, numbers % n_states, np.arange(n_labels) % n_states)
+        return kernels.log_domain.Steps(
+            node, self._flat(), size, table, numbers % n_states, np.arange(n_labels) % n_states
+        )
 
     # ---- restrictions ----
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.types import Floats, Ints
 
@@ -72,9 +73,7 @@ class Lattice:
         InputError
             When every sequence is forbidden; likewise everything below that needs the posterior.
         """
-        from vcrf.kernels import log_domain
-
-        return log_domain.posteriors(self.steps, self._no_loss, self._log_conditionals)[0]
+        return kernels.log_domain.posteriors(self.steps, self._no_loss, self._log_conditionals)[0]
 
     def label_marginals(self) -> Floats:
         """Posterior of every label, (n_positions, n_labels)."""
@@ -82,13 +81,11 @@ class Lattice:
 
     def pattern_marginal(self, run: npt.ArrayLike) -> Floats:
         """Posterior of one run of labels of any length by its last position, (n_positions,)."""
-        from vcrf.kernels import log_domain
-
         labels = np.asarray(run, np.int64)
         if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= self.n_labels:
             raise InputError(f"A run is one or more labels in 0..{self.n_labels - 1}: got {run!r}.")
         out = np.zeros(self.n_positions)
-        log_domain.run_posterior(self.steps, self.arc_marginals(), self._conditionals, labels, out)
+        kernels.log_domain.run_posterior(self.steps, self.arc_marginals(), self._conditionals, labels, out)
         return out
 
     def expected(self, arc_values: npt.ArrayLike) -> float:
@@ -119,29 +116,23 @@ class Lattice:
 
     def sample(self, n: int, rng: np.random.Generator | int) -> Ints:
         """Independent draws from the posterior, (n, n_positions); rng is a generator or a seed."""
-        from vcrf.kernels import log_domain
-
         uniforms = np.random.default_rng(rng).random((n, self.n_positions))
-        return log_domain.sample(self.steps, self._conditionals, uniforms)
+        return kernels.log_domain.sample(self.steps, self._conditionals, uniforms)
 
     def with_loss(self, automaton: LossAutomaton, final: Floats | None = None) -> tuple[float, Floats, float]:
         """``log sum_y exp(score(y) + loss(y))``, posterior of the arcs under it, mean loss; `final` replaces its own.
 
         If all is forbidden the posterior is 0 and there is no mean, nan.
         """
-        from vcrf.kernels import log_domain
-
         loss = sentence_loss(automaton, final)
-        log_z, log_cond = log_domain.push(self.steps, loss)
+        log_z, log_cond = kernels.log_domain.push(self.steps, loss)
         if log_z == -np.inf:
             return log_z, np.zeros((self.n_positions, *self.steps.table.shape)), np.nan
-        return log_z, *log_domain.posteriors(self.steps, loss, log_cond)
+        return log_z, *kernels.log_domain.posteriors(self.steps, loss, log_cond)
 
     def conditionals_with(self, automaton: LossAutomaton, final: Floats | None = None) -> Floats:
         """P(label | context, state of the loss) of that posterior, flat: see `kernels.log_domain`."""
-        from vcrf.kernels import log_domain
-
-        return np.exp(log_domain.push(self.steps, sentence_loss(automaton, final))[1]).reshape(-1)
+        return np.exp(kernels.log_domain.push(self.steps, sentence_loss(automaton, final))[1]).reshape(-1)
 
     # ---- best sequences ----
 
@@ -157,10 +148,8 @@ class Lattice:
 
         Distinct; equal scores in lexicographic order. n < k when fewer sequences exist or are allowed.
         """
-        from vcrf.kernels import log_domain
-
         check_at_least_one("kbest", k)
-        scores, sequences = log_domain.kbest(self.steps, min(k, self.n_labels**self.n_positions))
+        scores, sequences = kernels.log_domain.kbest(self.steps, min(k, self.n_labels**self.n_positions))
         return sequences, scores
 
     # ---- one sequence ----
@@ -182,9 +171,7 @@ class Lattice:
     @cached_property
     def _pushed(self) -> tuple[float, Floats]:
         """Log partition, and ``log q(b | context)`` as the kernels lay it out."""
-        from vcrf.kernels import log_domain
-
-        return log_domain.push(self.steps, self._no_loss)
+        return kernels.log_domain.push(self.steps, self._no_loss)
 
     @property
     def _no_loss(self) -> SentenceLoss:
@@ -207,10 +194,8 @@ class Lattice:
 
     def _path(self, labels: npt.ArrayLike) -> tuple[Ints, Ints]:
         """Labels, and the context before each."""
-        from vcrf.kernels import log_domain
-
         y = self._checked_labels(labels)
-        return y, log_domain.path_contexts(self.steps, y)
+        return y, kernels.log_domain.path_contexts(self.steps, y)
 
     def _checked_labels(self, labels: npt.ArrayLike) -> Ints:
         given = np.asarray(labels)
@@ -244,11 +229,10 @@ class Lattice:
 
     def _impossible(self) -> InputError:
         """Make the error for a lattice without any allowed sequence, naming where the last one ends."""
-        from vcrf.kernels import log_domain
 
         def is_dead(t: int) -> bool:
             head = self.steps._replace(node=self.steps.node[: t + 1], arcs=self.steps.arcs[: t + 1])
-            return log_domain.best_score(head, _no_loss(t + 1, self.n_labels)) == -np.inf
+            return kernels.log_domain.best_score(head, _no_loss(t + 1, self.n_labels)) == -np.inf
 
         dead_at = bisect_left(range(self.n_positions), True, key=is_dead)
         return InputError(
@@ -258,20 +242,20 @@ class Lattice:
         )
 
 
-def sentence_loss(automaton: LossAutomaton, final: Floats | None = None) -> SentenceLoss:
+def sentence_loss(automaton: LossAutomaton, final: Floats | None = None) -> kernels.log_domain.SentenceLoss:
     """A loss automaton as the kernels read it; `final` replaces its own."""
-    from vcrf.kernels.log_domain import SentenceLoss
-
     a = automaton
-    return SentenceLoss(a.state_ptr, a.next, a.cost, a.final if final is None else final, float(a.init))
+    return kernels.log_domain.SentenceLoss(
+        a.state_ptr, a.next, a.cost, a.final if final is None else final, float(a.init)
+    )
 
 
-def _no_loss(n_positions: int, n_labels: int) -> SentenceLoss:
+def _no_loss(n_positions: int, n_labels: int) -> kernels.log_domain.SentenceLoss:
     """The automaton of one state a layer that costs nothing."""
-    from vcrf.kernels.log_domain import SentenceLoss
-
     shape = (n_positions, n_labels)
-    return SentenceLoss(np.arange(n_positions + 2), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(1), 0.0)
+    return kernels.log_domain.SentenceLoss(
+        np.arange(n_positions + 2), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(1), 0.0
+    )
 
 
 def check_at_least_one(what: str, k: int) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.lattice.automaton import PatternAutomaton
 from vcrf.lattice.lattice import Lattice
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.log_domain import Steps
     from vcrf.kernels.patterns import LocalArcs
 
 
@@ -60,12 +60,10 @@ class PatternLattice(Lattice):
         return self.automaton.order
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> kernels.log_domain.Steps:
         """The scores as the kernels read them: contexts 0 .. L-1 are the single labels."""
-        from vcrf.kernels.log_domain import Steps
-
         a = self.automaton
-        return Steps(self.node, self.arcs, a.size, a.table, a.arc_state, np.arange(a.n_labels))
+        return kernels.log_domain.Steps(self.node, self.arcs, a.size, a.table, a.arc_state, np.arange(a.n_labels))
 
     # ---- restrictions ----
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.losses.automaton import LossAutomaton
 from vcrf.types import Bools, Floats, Ints
@@ -78,18 +79,23 @@ class Alternatives:
         InputError
             Some label sequence has no path.
         """
-        from vcrf.kernels.residuals import DONE, FAR, TOO_MANY, Nodes, determinise
-
         units = np.float64(self._units())
-        ends = [np.where(np.isfinite(side), np.rint(_finite(side) * units), FAR) for side in (self.start, self.final)]
-        nodes = Nodes(_ints(ends[0]), _ints(ends[1]), *self.reading.compiled(units), *self.silent.compiled(units))
-        status, t, state_ptr, following, cost, final, init = determinise(nodes, self.length, self.n_labels, max_states)
-        if status == TOO_MANY:
+        ends = [
+            np.where(np.isfinite(side), np.rint(_finite(side) * units), kernels.residuals.FAR)
+            for side in (self.start, self.final)
+        ]
+        nodes = kernels.residuals.Nodes(
+            _ints(ends[0]), _ints(ends[1]), *self.reading.compiled(units), *self.silent.compiled(units)
+        )
+        status, t, state_ptr, following, cost, final, init = kernels.residuals.determinise(
+            nodes, self.length, self.n_labels, max_states
+        )
+        if status == kernels.residuals.TOO_MANY:
             raise BudgetError(
                 f"The loss automaton has more than max_states={max_states} states at position {t} of {self.length}. "
                 f"{advice}"
             )
-        if status != DONE:
+        if status != kernels.residuals.DONE:
             raise InputError(
                 f"The loss is infinite: it accepts no sequence with certain labels up to position {t} of {self.length}."
             )

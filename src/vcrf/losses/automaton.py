@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.types import Floats, Ints
 
@@ -122,10 +123,8 @@ class LossAutomaton:
 
     def minimal(self) -> LossAutomaton:
         """The smallest automaton with the same path costs: pushed towards the start, then merged (Mohri 2000)."""
-        from vcrf.kernels.merging import push
-
         cost, final = self.cost.copy(), self.final.copy()
-        init = self.init + float(push(self.state_ptr, self.next, cost, final))
+        init = self.init + float(kernels.merging.push(self.state_ptr, self.next, cost, final))
         return LossAutomaton(self.n_labels, self.state_ptr, self.next, cost, final, init)._merged()
 
     def with_values(self, max_states: int = 200_000) -> LossAutomaton:
@@ -201,9 +200,9 @@ class LossAutomaton:
 
     def n_zero_paths(self) -> float:
         """How many label sequences cost nothing; needs costs that are not negative, as in a minimal automaton."""
-        from vcrf.kernels.merging import count_zero_paths
-
-        return float(count_zero_paths(self.state_ptr, self.next, self.cost, self.final + self.init, TINY))
+        return float(
+            kernels.merging.count_zero_paths(self.state_ptr, self.next, self.cost, self.final + self.init, TINY)
+        )
 
     def _extreme(self, better: Any) -> float:
         value = self.final
@@ -213,11 +212,10 @@ class LossAutomaton:
         return self.init + float(value[0])
 
     def _merged(self) -> LossAutomaton:
-        from vcrf.kernels.merging import merge
 
         cost_key = np.rint(self.cost / TINY).astype(np.int64)
         final_key = np.rint(self.final / TINY).astype(np.int64)
-        new_ptr, kept, number = merge(self.state_ptr, self.next, cost_key, final_key)
+        new_ptr, kept, number = kernels.merging.merge(self.state_ptr, self.next, cost_key, final_key)
         arcs, ends = kept[: new_ptr[-2]], kept[new_ptr[-2] :] - self.state_ptr[-2]
         following = number[self._next_numbers(arcs)]
         return LossAutomaton(self.n_labels, new_ptr, following, self.cost[arcs], self.final[ends], self.init)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import paper_complexities
 from vcrf.families.text import Text
@@ -95,10 +96,8 @@ def split_weights(penalty: BoundPenalty, groups: Ints, w: Floats) -> tuple[Ints,
     starts = np.cumsum(counts) - counts
     member = np.repeat(penalty.ptr[groups] - starts, counts) + np.arange(len(feature))
     if penalty.is_smooth_part:
-        from vcrf.kernels import penalty as kernels
-
         slope, value = np.empty(len(w)), np.empty(len(w))
-        kernels.slopes(groups, np.abs(w), penalty.ptr, penalty.member_l1, penalty.member_l2, slope, value)
+        kernels.penalty.slopes(groups, np.abs(w), penalty.ptr, penalty.member_l1, penalty.member_l2, slope, value)
         sizes = np.maximum(slope[feature] - penalty.member_l1[member], 0.0) / penalty.member_l2[member]
         parts = np.sign(w)[feature] * sizes
     else:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.keys import take_rows
 from vcrf.problem import Candidates
@@ -225,10 +226,9 @@ class BoundPenalty:
         """Value and gradient of the penalty less its l1 part: zero for a pure L1 penalty."""
         if not self.is_smooth_part:
             return 0.0, np.zeros(len(w))
-        from vcrf.kernels import penalty
 
         size, slope, value = np.abs(w), np.empty(len(w)), np.empty(len(w))
-        penalty.slopes(groups, size, self.ptr, self.member_l1, self.member_l2, slope, value)
+        kernels.penalty.slopes(groups, size, self.ptr, self.member_l1, self.member_l2, slope, value)
         threshold = self.group_thresholds[groups]
         return float(value.sum() - threshold @ size), np.sign(w) * (slope - threshold)
 
@@ -236,9 +236,7 @@ class BoundPenalty:
         """Sum of conjugates at the gradient: 0 inside the L1 box, else finite only with an l2 part."""
         size = np.abs(g)
         if self.is_smooth_part:
-            from vcrf.kernels import penalty
-
-            return float(penalty.conjugates(groups, size, self.ptr, self.member_l1, self.member_l2))
+            return float(kernels.penalty.conjugates(groups, size, self.ptr, self.member_l1, self.member_l2))
         return 0.0 if np.all(size <= self.group_thresholds[groups]) else np.inf
 
     def shares(self, group: int, w: float) -> list[tuple[int, float]]:
@@ -248,10 +246,11 @@ class BoundPenalty:
         if not self.is_smooth_part:
             cheapest = np.flatnonzero(l1 == l1[0])
             return [(int(i), w / len(cheapest)) for i in cheapest]
-        from vcrf.kernels import penalty
 
         slope, value = np.empty(1), np.empty(1)
-        penalty.slopes(np.array([group]), np.array([abs(w)]), self.ptr, self.member_l1, self.member_l2, slope, value)
+        kernels.penalty.slopes(
+            np.array([group]), np.array([abs(w)]), self.ptr, self.member_l1, self.member_l2, slope, value
+        )
         parts = np.sign(w) * np.maximum(slope[0] - l1, 0.0) / l2
         return [(int(i), float(parts[i])) for i in np.flatnonzero(parts)]
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.columns import ColumnTable, read_columns
 from vcrf.families.family import Family, Source
@@ -139,10 +140,9 @@ class Problem(Candidates):
         return {}
 
     def _find_observed(self, k: int) -> Ints:
-        from vcrf.kernels import gradient
 
         out = np.empty(len(self.columns.positions), np.int64)
-        n = gradient.observed_codes(
+        n = kernels.gradient.observed_codes(
             self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, self.has_order(k), out
         )
         columns, positions = self.columns.zeros

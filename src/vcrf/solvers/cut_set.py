@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.problem import Problem
 from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats, Ints, UInts32
@@ -52,16 +53,14 @@ class Cuts:
         return joined.take(np.argsort(joined.sentence, kind="stable"))
 
 
-def firing_of_cuts(problem: Problem, active: ChainPlan) -> PathFiring:
+def firing_of_cuts(problem: Problem, active: ChainPlan) -> kernels.cuts.PathFiring:
     """Rows, plain patterns as a sorted map, and corrections of the working set, for `kernels.cuts.cut_rows`."""
-    from vcrf.kernels.cuts import PathFiring
-
     order = max(active.order, 1)
     sizes = np.array([problem.n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
     numbers = offsets[active.table_sizes] + active.table_codes.astype(np.int64)
     by_number = np.argsort(numbers)
-    return PathFiring(
+    return kernels.cuts.PathFiring(
         active.rows, active.row_ptr, active.row_labels, active.row_features, active.row_values, offsets,
         numbers[by_number], active.table_features[by_number], order, active.cor_ptr, active.cor_size,
         active.cor_code, active.cor_feature, active.cor_values,
@@ -75,13 +74,11 @@ def rows_of_cuts(
 
     `room` is a guess of their number of entries: if it is too small, the work is done twice.
     """
-    from vcrf.kernels.cuts import cut_rows
-
     row_ptr = np.zeros(len(cuts) + 1, np.int64)
     room = max(1024, room)
     while True:
         index, value = np.empty(room, np.int64), np.empty(room)
-        n = cut_rows(
+        n = kernels.cuts.cut_rows(
             firing, n_features, problem.sent_ptr, problem.y, problem.n_labels, cuts.sentence, cuts.label_ptr,
             cuts.labels, cuts.slope, row_ptr, index, value,
         )  # fmt: skip

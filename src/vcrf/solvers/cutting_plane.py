@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
@@ -37,7 +38,6 @@ from vcrf.surrogates.maximum import MaxChoice
 from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.cuts import Master
     from vcrf.kernels.margin import Best
 
 _MAX_PASSES = 20_000
@@ -293,15 +293,14 @@ class CuttingPlanes(Run):
         counts = np.bincount(self.cuts.sentence, minlength=self.problem.text.n_sentences)
         self.rows = np.concatenate([[0], np.cumsum(counts)]), *rows
 
-    def _master(self) -> Master:
-        from vcrf.kernels.cuts import Master
+    def _master(self) -> kernels.cuts.Master:
 
         ptr, row_ptr, index, value = self.rows
         penalty = self.penalty
         centre = np.zeros(len(self.active))
         where = np.searchsorted(self.active.features, self.best.features)
         centre[where] = self.best.w
-        return Master(
+        return kernels.cuts.Master(
             ptr, row_ptr, index, value, self.cuts.intercept, self.problem.weights,
             penalty.groups_of(self.active.features), penalty.ptr,
             penalty.member_l1, penalty.member_l2, self.rho, centre,
@@ -309,13 +308,11 @@ class CuttingPlanes(Run):
 
     def _solve_master(self) -> None:
         """Multipliers and weights of the cuts found so far, to a part of the decrease that they promise."""
-        from vcrf.kernels import cuts as kernels
-
         if self.rho == 0.0:
             self.rho = self._first_rho()
         master, cuts = self._master(), self.cuts
         g = np.zeros(len(self.active))
-        kernels.sums(master, cuts.lam, g)
+        kernels.cuts.sums(master, cuts.lam, g)
         weights_of, ascend = self._kernels()
         weights_of(master, g, self.w)
         enough = 0.0
@@ -333,9 +330,7 @@ class CuttingPlanes(Run):
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
         """What sets weights from multipliers, and what ascends."""
-        from vcrf.kernels import cuts as kernels
-
-        return kernels.weights_of, kernels.ascend
+        return kernels.cuts.weights_of, kernels.cuts.ascend
 
     def _first_rho(self) -> float:
         """Moving a weight by its own size costs as much as its l1 part, or its l2 part without one."""

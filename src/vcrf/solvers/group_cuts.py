@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.certificate import Certificate
@@ -86,6 +87,5 @@ class GroupCuttingPlanes(CuttingPlanes):
         return super()._master()._replace(groups=group, member_ptr=first, l1=strengths, l2=np.zeros(0))
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
-        from vcrf.kernels import group_cuts
 
-        return group_cuts.group_weights_of, group_cuts.group_ascend
+        return kernels.group_cuts.group_weights_of, kernels.group_cuts.group_ascend

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.types import Bools, Floats, Ints
 
 # How coordinate descent and Newton steps alternate.
@@ -65,8 +66,6 @@ class QuasiNewtonModel:
 
     def direction(self, g: Floats, w: Floats, enough: float = 0.1) -> Floats:
         """Minimiser of q, until a round brings less than the share `enough` of the whole decrease."""
-        from vcrf.kernels import group_model as kernels
-
         groups = self.groups
         d, product = np.zeros(len(w)), np.zeros(self.left.shape[1])
         largest = np.zeros(len(groups))
@@ -75,7 +74,7 @@ class QuasiNewtonModel:
         first = value = self.value(g, w, d)
         for _ in range(_ROUNDS):
             for _ in range(_SWEEPS):
-                kernels.sweep(
+                kernels.group_model.sweep(
                     groups.first, groups.strengths, g, w, self.diagonal, self.left, self.right, bounds, d, product
                 )
             d = self._improve_on_face(g, w, d)

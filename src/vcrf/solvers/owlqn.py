@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.types import Bools, Floats, Ints
 
 
@@ -74,9 +75,7 @@ class LbfgsMemory:
         """Minus the approximate inverse Hessian times the pseudo-gradient, on the free coordinates if given."""
         d = -pseudo
         if self._order:
-            from vcrf.kernels import lbfgs
-
             mask = np.ones(len(d), bool) if free is None else free
             inverse = self.inverse if len(self.inverse) == len(d) else np.ones(len(d))
-            lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), inverse, mask, d)
+            kernels.lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), inverse, mask, d)
         return d if free is None else d * free

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.solvers.faces import DAMPING, DAMPING_SINGLE, FaceFactor
 from vcrf.types import Bools, Floats, Ints
 
@@ -70,6 +71,4 @@ class QuadraticModel:
 
     def descend(self, g: Floats, w: Floats, c: Floats, tol: float, d: Floats, product: Floats) -> None:
         """Coordinate descent on g.d + d.H d/2 + sum c|w + d|, in place; product = H d."""
-        from vcrf.kernels import quadratic
-
-        quadratic.descend_dense(self.hessian, g, w, c, tol, self.n_sweeps, d, product)
+        kernels.quadratic.descend_dense(self.hessian, g, w, c, tol, self.n_sweeps, d, product)

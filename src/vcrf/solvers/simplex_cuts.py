@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, Point
 from vcrf.solvers.result import SolverResult
@@ -60,8 +61,6 @@ class Sentence:
 
     def add_row(self, columns: Ints, values: Floats, scale: Floats, zeros: Floats) -> None:
         """The row of the next sequence without one; `zeros`, one a feature, are zeros again at the end."""
-        from vcrf.kernels.simplex_cuts import add_gram_row
-
         first, k = self.row_ptr[-1], len(self.row_ptr) - 1
         last = first + len(columns)
         if last > len(self.columns):
@@ -74,7 +73,7 @@ class Sentence:
             gram[:k, :k] = self.gram[:k, :k]
             self.gram = gram
         self.row_ptr = np.append(self.row_ptr, last)
-        add_gram_row(self.row_ptr, self.columns, self.values, scale, k, zeros, self.gram)
+        kernels.simplex_cuts.add_gram_row(self.row_ptr, self.columns, self.values, scale, k, zeros, self.gram)
 
     def clear_rows(self) -> None:
         """Before new rows, on other features; that of the truth stays."""
@@ -151,11 +150,9 @@ class SimplexCuts(CuttingPlanes):
 
     def _set_weights(self) -> None:
         """Weights from the multipliers: steps alone would add up rounding errors."""
-        from vcrf.kernels.simplex_cuts import add_weights
-
         self.w = np.zeros(len(self.scale))
         for one in self.sentences:
-            add_weights(one.row_ptr, one.columns, one.values, one.lam, self.scale, self.w)
+            kernels.simplex_cuts.add_weights(one.row_ptr, one.columns, one.values, one.lam, self.scale, self.w)
 
     def _add_cuts(self, found: Best) -> int:
         ptr, new = self.problem.sent_ptr, []
@@ -181,12 +178,11 @@ class SimplexCuts(CuttingPlanes):
         return n_new + self._certify()
 
     def _ascend(self) -> None:
-        from vcrf.kernels.simplex_cuts import ascend_sentence
 
         for _ in range(_SWEEPS):
             for one in self.sentences:
                 if len(one) > 1:
-                    ascend_sentence(
+                    kernels.simplex_cuts.ascend_sentence(
                         one.row_ptr, one.columns, one.values, one.intercept, one.gram, self.scale, one.lam, self.w,
                         _STEPS, _ENOUGH,
                     )  # fmt: skip

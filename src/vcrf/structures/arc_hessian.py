@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.structures.plan import ArcPlan, ChainPlan, zero_hessian
 from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.pattern_hessian import ArcFiring, Least
     from vcrf.structures.arcs import ArcPotentials
 
 # See `kernels.pattern_hessian.Least`. Products with a direction are then right to a percent or so, where gradients that
@@ -26,9 +26,6 @@ def arc_hessian(potentials: ArcPotentials, sums: ChainSums, chosen: Ints, stride
 
     `scale` is the size of the gradients that count: what is small beside them is left out.
     """
-    from vcrf.kernels import hessian, pattern_hessian
-    from vcrf.kernels.blocks import PassOutput
-
     chain, plan, by_arcs = potentials.chain, potentials.plan, potentials.by_arcs
     problem, workers = chain.problem, chain.workers
     n_sentences, n_labels = problem.text.n_sentences, problem.n_labels
@@ -38,11 +35,11 @@ def arc_hessian(potentials: ArcPotentials, sums: ChainSums, chosen: Ints, stride
     out, sentences = zero_hessian(chosen), potentials.sentences(sums.loss, sums.weights)
     n_parts, least = workers.threads, _least(plan, sums.weights, scale)
     results = [
-        PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
+        kernels.blocks.PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
         for _ in range(n_parts)
     ]
     workers.run(
-        lambda part, _: pattern_hessian.covariance_half(
+        lambda part, _: kernels.pattern_hessian.covariance_half(
             sentences, n_labels, plan.rows, potentials.scores, by_arcs.graph, potentials.arcs, potentials.corrections,
             potentials.local, firing, max_current, max_fired, part, n_parts, stride, least, results[part], out,
         ),
@@ -52,35 +49,34 @@ def arc_hessian(potentials: ArcPotentials, sums: ChainSums, chosen: Ints, stride
     for i in np.flatnonzero(results[0].hard).tolist():
         start, stop = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
         given = potentials.hard_lattice(sentences, i, False, stop - start)._conditionals.reshape(-1)
-        work = pattern_hessian.scratch(n_labels, by_arcs.automaton.n_states, len(chosen), max_current, max_fired)
-        pattern_hessian.sentence_covariances(
+        work = kernels.pattern_hessian.scratch(
+            n_labels, by_arcs.automaton.n_states, len(chosen), max_current, max_fired
+        )
+        kernels.pattern_hessian.sentence_covariances(
             start, stop, n_labels, by_arcs.graph, factor, factor.copy(), potentials.local, np.zeros(0), given,
             stride * float(sums.weights[i]), firing, least, work, 0, 1, out,
         )  # fmt: skip
-    hessian.symmetrise(out)
+    kernels.hessian.symmetrise(out)
     return out
 
 
-def _least(plan: ChainPlan, weights: Floats, scale: float) -> Least:
+def _least(plan: ChainPlan, weights: Floats, scale: float) -> kernels.pattern_hessian.Least:
     """What is small for the gradients that count: a draw at a token changes one by its posterior times the value."""
-    from vcrf.kernels.pattern_hessian import Least
-
     posterior, memory = LEAST
     values = [np.abs(values).max(initial=1.0) for values in (plan.row_values, plan.cor_values)]
     unit = float(weights.max(initial=0.0)) * max(map(float, values))
     if unit > 0.0 and scale < np.inf:
         posterior = min(posterior, max(_SHARE * scale / unit, _FINEST))
-    return Least(posterior, memory)
+    return kernels.pattern_hessian.Least(posterior, memory)
 
 
-def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> ArcFiring:
-    from vcrf.kernels.pattern_hessian import ArcFiring
+def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> kernels.pattern_hessian.ArcFiring:
 
     row = np.full(len(plan), -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     arc_row = np.full(by_arcs.automaton.n_arcs, -1, np.int64)
     arc_row[by_arcs.table_arcs] = row[plan.table_features]
-    return ArcFiring(
+    return kernels.pattern_hessian.ArcFiring(
         plan.rows, plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, plan.cor_ptr,
         plan.cor_feature, plan.cor_values, by_arcs.cor_arcs[plan.cor_slot], arc_row, by_arcs.automaton.up, row,
     )  # fmt: skip

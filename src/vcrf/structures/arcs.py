@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.lattice import PatternAutomaton, PatternLattice, build_automaton
 from vcrf.lattice.automaton import PASS_PRICES, find_arcs, make_graph
 from vcrf.lattice.patterns import sentence_lattice
@@ -22,7 +23,6 @@ from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-    from vcrf.kernels.pattern_scan import Rows
     from vcrf.kernels.patterns import ArcScores, LocalArcs
     from vcrf.structures.chain import Chain
 
@@ -57,8 +57,6 @@ class ArcPotentials:
 
     def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
         """One pass, with so much weight on each sentence."""
-        from vcrf.kernels import patterns
-
         chain, n_slots = self.chain, len(self.corrections.score)
         output, truth = chain.spare.output(n_slots), None
         if loss.automata is not None:
@@ -68,26 +66,24 @@ class ArcPotentials:
             if chain.problem.is_partial:
                 truth = self._plain(chain.empty_output(n_slots), loss, weights, clamp=True)
         sums = make_sums(self, loss, weights, found, truth, chain.spare)
-        patterns.sum_counts(self.by_arcs.automaton.up, sums.counts)
+        kernels.patterns.sum_counts(self.by_arcs.automaton.up, sums.counts)
         return sums
 
     def plain_gradient(self, counts: Floats) -> Floats:
         """Gradient of the plan's plain tag patterns from the counts of arcs."""
         return counts[self.by_arcs.table_arcs]
 
-    def sentences(self, loss: TrainingLoss, weights: Floats) -> Sentences:
+    def sentences(self, loss: TrainingLoss, weights: Floats) -> kernels.blocks.Sentences:
         """The sentences as the kernels take them."""
-        from vcrf.kernels.blocks import Sentences
-
         problem = self.chain.problem
-        return Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed, loss.arrays.bound)
+        return kernels.blocks.Sentences(
+            problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed, loss.arrays.bound
+        )
 
     # ----- passes
 
     def _plain(self, output: PassOutput, loss: TrainingLoss, weights: Floats, clamp: bool) -> Found:
         """One forward-backward, with the counts of arcs; clamped, over the allowed labels of partial sentences."""
-        from vcrf.kernels import pattern_pass
-
         chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
         sentences = self.sentences(loss, weights)
         number = {a: i for i, a in enumerate(chain.sentence_bounds)}
@@ -96,7 +92,7 @@ class ArcPotentials:
         def block(first: int, last: int) -> None:
             if clamp and not np.any(problem.partial_sentences[first:last]):
                 return
-            pattern_pass.pattern_pass(
+            kernels.pattern_pass.pattern_pass(
                 sentences, first, last, problem.n_labels, plan.automaton.order, self.plan.rows, self.scores, plan.graph,
                 self.arcs, self.corrections, self.local, clamp, counts[number[first]], output,
             )  # fmt: skip
@@ -111,15 +107,13 @@ class ArcPotentials:
 
     def _product(self, output: PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
         """Forward-backward with the loss; never clamped, because all labels are known."""
-        from vcrf.kernels import pattern_rows
-
         chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
         sentences = self.sentences(loss, weights)
         number = {a: i for i, a in enumerate(chain.sentence_bounds)}
         counts, means = np.zeros((len(number), plan.automaton.n_arcs)), np.zeros(problem.text.n_sentences)
 
         def block(first: int, last: int) -> None:
-            pattern_rows.rows_pass(
+            kernels.pattern_rows.rows_pass(
                 sentences, loss.arrays, first, last, problem.n_labels, self.plan.rows, self.scores, plan.graph,
                 self.arcs, self.corrections, self.local, loss.picks, values_only, counts[number[first]], means, output,
             )  # fmt: skip
@@ -141,30 +135,26 @@ class ArcPotentials:
 
     # ----- sentences in the log domain
 
-    def hard_rows(self, sums: ChainSums, i: int, clamp: bool) -> tuple[Floats, Rows]:
+    def hard_rows(self, sums: ChainSums, i: int, clamp: bool) -> tuple[Floats, kernels.pattern_scan.Rows]:
         """P(label | context, row of the loss automaton) of a hard sentence, flat, and the rows."""
-        from vcrf.kernels.pattern_scan import Rows, _plain_rows
-
         problem, sentences = self.chain.problem, self.sentences(sums.loss, sums.weights)
         if sums.loss.automata is None:
             lattice = self.hard_lattice(sentences, i, clamp, int(problem.sent_ptr[i + 1] - problem.sent_ptr[i]))
-            return lattice._conditionals.reshape(-1), _plain_rows(lattice.n_positions)
+            return lattice._conditionals.reshape(-1), kernels.pattern_scan._plain_rows(lattice.n_positions)
         automaton, final = sums.loss.automaton(problem, i)
         ptr = automaton.state_ptr
         lattice = self.hard_lattice(sentences, i, False, int(ptr[-1]))
         successor = automaton.next.reshape(-1).astype(np.uint32)
-        rows = Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+        rows = kernels.pattern_scan.Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
         return lattice.conditionals_with(automaton, final), rows
 
     def hard_lattice(self, sentences: Sentences, i: int, clamp: bool, n_rows: int) -> PatternLattice:
         """Sentence i, with a Hamming loss, in the log domain; `n_rows` states of the loss are kept over its tokens."""
-        from vcrf.kernels import potentials
-
         problem, plan = self.chain.problem, self.by_arcs
         t0, t1 = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         check_hard(int(t1 - t0), n_rows, plan.automaton.n_states * problem.n_labels)
         node = np.empty((t1 - t0) * problem.n_labels)
-        potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
+        kernels.potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
         node = with_loss(sentences, i, node.reshape(-1, problem.n_labels), clamp)
         return sentence_lattice(plan.automaton, node, self.arcs.log, self.local, int(t0))
 
@@ -200,24 +190,19 @@ def compile_arcs(plan: ChainPlan, n_labels: int, is_forced: bool) -> ArcPlan:
 
 def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
     """Scores of all arcs from those of plain patterns, given by their arcs."""
-    from vcrf.kernels import patterns
-    from vcrf.kernels.blocks import Tables
-
     log = np.zeros(automaton.n_arcs)
     np.add.at(log, arcs, w)
-    patterns.sum_scores(automaton.up, log)
+    kernels.patterns.sum_scores(automaton.up, log)
     shift, none = float(log.max()), np.zeros(0)
     span = shift - float(log.min())
-    tables = Tables(automaton.order, np.zeros(0, np.int64), none, none, none, none, none, span)
+    tables = kernels.blocks.Tables(automaton.order, np.zeros(0, np.int64), none, none, none, none, none, span)
     factor = np.exp(np.maximum(log - shift, -700.0))
-    return patterns.ArcScores(log, factor, shift, tables)
+    return kernels.patterns.ArcScores(log, factor, shift, tables)
 
 
-def local_arcs(corrections: Corrections, arcs: UInts32) -> LocalArcs:
+def local_arcs(corrections: Corrections, arcs: UInts32) -> kernels.patterns.LocalArcs:
     """Corrections by their arcs."""
-    from vcrf.kernels.patterns import LocalArcs
-
-    return LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
+    return kernels.patterns.LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
 
 
 def _redo_hard_sentence(

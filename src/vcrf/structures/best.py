@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.problem import Problem
 from vcrf.structures.arcs import ArcPotentials
 from vcrf.structures.compiled_loss import CompiledLoss
@@ -43,15 +44,15 @@ class SlackLoss:
     @classmethod
     def of(cls, problem: Problem, loss: CompiledLoss, valued: CompiledLoss) -> SlackLoss:
         """From the automata that add up the loss, and those that tell it."""
-        from vcrf.kernels.margin import Additive, find_origins
-
         ends = _ends(loss)
         origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))
-        find_origins(
+        kernels.margin.find_origins(
             problem.sent_ptr, valued.first, valued.successor.reshape(-1), ends, problem.n_labels, origin, spent
         )
         only_grows = loss.cost.min(initial=0.0) >= 0.0 and loss.final.min(initial=0.0) >= 0.0
-        additive = Additive(ends, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent))
+        additive = kernels.margin.Additive(
+            ends, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent)
+        )
         return cls(_ends(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
 
 
@@ -60,35 +61,32 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
 
     `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.margin`; better ones are written to it.
     """
-    from vcrf.kernels import margin, pattern_max, product_max
-
     chain, plan, problem = potentials.chain, potentials.plan, potentials.chain.problem
     n = problem.text.n_sentences
-    best = margin.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
+    best = kernels.margin.Best(np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(problem.n_tokens, np.uint32))
     parts: tuple[Any, ...]
     if isinstance(potentials, DensePotentials):
         parts = plan.rows, potentials.scores, potentials.tables, potentials.corrections
-        kernels: tuple[Any, Any] = product_max.max_pass, product_max.slack_pass
+        sweeps: tuple[Any, Any] = kernels.product_max.max_pass, kernels.product_max.slack_pass
     elif isinstance(potentials, ArcPotentials):
         parts = plan.rows, potentials.scores, potentials.by_arcs.graph, potentials.arcs.log, potentials.local
-        kernels = pattern_max.max_pass, pattern_max.slack_pass
+        sweeps = kernels.pattern_max.max_pass, kernels.pattern_max.slack_pass
     else:
         raise TypeError(f"No maximum over label sequences with {type(potentials).__name__}.")
 
     def block(first: int, last: int) -> None:
         given = problem.sent_ptr, problem.y, first, last, problem.n_labels
         if isinstance(loss, MarginLoss):
-            kernels[0](*given, loss.ends, *parts, best)
+            sweeps[0](*given, loss.ends, *parts, best)
         else:
-            kernels[1](*given, loss.valued, loss.additive, *parts, kappas, best)
+            sweeps[1](*given, loss.valued, loss.additive, *parts, kappas, best)
 
     chain.workers.run(block, chain.sentence_bounds)
     return best
 
 
-def _ends(loss: CompiledLoss) -> Ends:
-    from vcrf.kernels.margin import Ends
+def _ends(loss: CompiledLoss) -> kernels.margin.Ends:
 
-    return Ends(
+    return kernels.margin.Ends(
         loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice
 from vcrf.problem import Problem
@@ -91,8 +92,6 @@ class DensePotentials:
 
     def _plain(self, output: PassOutput, loss: TrainingLoss, weights: Floats, keep: bool, clamp: bool) -> Found:
         """One forward-backward; clamped, over the allowed labels of the sentences whose labels are not all known."""
-        from vcrf.kernels import blocks, chain
-
         problem, tables, bounds = self.chain.problem, self.tables, self.chain.sentence_bounds
         n_labels = problem.n_labels
         n_states = n_labels ** max(tables.order - 1, 1)
@@ -102,7 +101,7 @@ class DensePotentials:
         counts = np.zeros((len(bounds), len(tables.log)))
         is_varied = keep and not clamp
         variances = np.zeros((len(bounds), n_labels**tables.order if is_varied else 0))
-        sentences = blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
+        sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         token_weights = np.repeat(weights, np.diff(problem.sent_ptr))
         deep = np.where(problem.deep_weights(tables.order) > 0.0, token_weights, 0.0)
 
@@ -115,12 +114,12 @@ class DensePotentials:
             else:
                 # Zeros, because short histories leave a part of the rows unwritten.
                 messages, back = np.zeros((t1 - t0, n_states)), np.zeros((t1 - t0, n_states))
-            chain.chain_pass(
+            kernels.chain.chain_pass(
                 sentences, first, last, n_labels, self.plan.rows, self.scores, tables, self.corrections, deep[t0:t1],
                 clamp, counts[number[first]], messages.reshape(-1), back.reshape(-1), output,
             )  # fmt: skip
             if is_varied:
-                chain.arc_variances(
+                kernels.chain.arc_variances(
                     n_labels, tables, deep[t0:t1], messages.reshape(-1), back.reshape(-1), variances[number[first]]
                 )
 
@@ -151,20 +150,16 @@ class DensePotentials:
 
     def _node_scores(self, i: int) -> Floats:
         """Scores of single labels in one sentence, (length, n_labels)."""
-        from vcrf.kernels import potentials
-
         problem = self.chain.problem
         t0, t1 = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         node = np.empty((t1 - t0) * problem.n_labels)
-        potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
+        kernels.potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
         return node.reshape(-1, problem.n_labels)
 
     # ----- with loss automata
 
     def _product(self, output: PassOutput, loss: TrainingLoss, weights: Floats, want: Want, values_only: bool) -> Found:
         """Forward-backward on the product; never clamped, because all labels are known."""
-        from vcrf.kernels import blocks, product
-
         problem, tables, bounds = self.chain.problem, self.tables, self.chain.sentence_bounds
         n_labels, keep_arcs = problem.n_labels, want.messages
         n_arcs = n_labels**tables.order
@@ -175,19 +170,19 @@ class DensePotentials:
         counts = np.zeros((len(bounds), len(tables.log)))
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))
         means = np.zeros(problem.text.n_sentences if want.means else 0)
-        sentences = blocks.Sentences(
+        sentences = kernels.blocks.Sentences(
             problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed, loss.arrays.bound
         )
 
         def block(first: int, last: int) -> None:
             t0, t1 = problem.sent_ptr[first], problem.sent_ptr[last]
             kept = arcs[t0:t1] if keep_arcs else arcs
-            product.product_pass(
+            kernels.product.product_pass(
                 sentences, loss.arrays, first, last, n_labels, self.plan.rows, self.scores, tables, self.corrections,
                 loss.picks, values_only, counts[number[first]], kept, means, output,
             )  # fmt: skip
             if keep_arcs:
-                product.arc_variances(
+                kernels.product.arc_variances(
                     problem.sent_ptr, first, last, weights, tables.order, kept, variances[number[first]]
                 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.workers import Workers
 from vcrf.types import Floats
@@ -17,19 +18,17 @@ def gradient_of(
     residuals (n_tokens, n_labels) are those of single labels, `slots` those of corrections; `plain` are the sums for
     plain tag patterns.
     """
-    from vcrf.kernels import gradient
-
     g = np.zeros(len(plan))
     key_residual = np.empty((len(plan.row_ptr) - 1, n_labels))
     workers.run(
-        lambda a, b: gradient.key_residuals(
+        lambda a, b: kernels.gradient.key_residuals(
             plan.key_ptr, plan.key_positions, plan.row_ptr, residuals, a, b, key_residual
         ),
         plan.key_bounds,
     )
     for part in plan.groups:
         workers.run(
-            lambda a, b, part=part: gradient.feature_gradient(  # type: ignore[misc]
+            lambda a, b, part=part: kernels.gradient.feature_gradient(  # type: ignore[misc]
                 part.group.col_ptr, part.group.col_keys, part.group.col_values**power, part.first_feature,
                 part.n_features, plan.labels, part.offset, key_residual, a, b, g,
             ),
@@ -39,7 +38,9 @@ def gradient_of(
     if len(plan.cor_features):
         out, values = np.empty(len(plan.cor_features)), plan.cor_feature_values**power
         workers.run(
-            lambda a, b: gradient.sum_slots(plan.cor_feature_ptr, plan.cor_feature_slots, values, slots, a, b, out),
+            lambda a, b: kernels.gradient.sum_slots(
+                plan.cor_feature_ptr, plan.cor_feature_slots, values, slots, a, b, out
+            ),
             plan.cor_bounds,
         )
         g[plan.cor_features] = out

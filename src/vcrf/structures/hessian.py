@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.structures.plan import firing_of, zero_hessian
 from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
@@ -20,8 +21,6 @@ _BLOCK = 256
 
 def dense_hessian(potentials: DensePotentials, sums: ChainSums, chosen: Ints, stride: int) -> Floats:
     """Weighted sum of the covariances of the chosen features (indices into the plan); see `Chain.hessian`."""
-    from vcrf.kernels import hessian
-
     chain, plan = potentials.chain, potentials.plan
     problem, token_weights = chain.problem, sums.token_weights
     prob = sums.residuals.copy()
@@ -34,27 +33,24 @@ def dense_hessian(potentials: DensePotentials, sums: ChainSums, chosen: Ints, st
     out = zero_hessian(chosen)
     n_parts, tables = chain.workers.threads, potentials.tables
     chain.workers.run(
-        lambda part, _: hessian.covariance_half(
+        lambda part, _: kernels.hessian.covariance_half(
             problem.sent_ptr, sums.weights, prob, sums.messages[0], sums.messages[1], tables.exp[tables.offsets[2] :],
             potentials.corrections, firing, most, len(chosen) + 1, part, n_parts, stride, out,
         ),
         list(range(n_parts + 1)),
     )  # fmt: skip
-    hessian.symmetrise(out)
+    kernels.hessian.symmetrise(out)
     return out
 
 
 def dense_gradients(potentials: DensePotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
     """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
-    from vcrf.kernels import gradient
-    from vcrf.kernels.sentence_gradients import sentence_gradients
-
     problem, plan = potentials.chain.problem, potentials.plan
-    firing, messages = firing_of(plan, chosen), gradient.Messages(*sums.messages)
+    firing, messages = firing_of(plan, chosen), kernels.gradient.Messages(*sums.messages)
     for first in range(0, problem.text.n_sentences, _BLOCK):
         weights = sums.weights[first : first + _BLOCK]
         rows = np.empty((len(weights), len(chosen)))
-        sentence_gradients(
+        kernels.sentence_gradients.sentence_gradients(
             first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, potentials.tables,
             potentials.corrections, messages, sums.residuals, sums.slot_residuals, plan.cor_slot, firing, rows,
         )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError
 from vcrf.families.keys import take_rows
 from vcrf.structures.arcs import ArcPotentials, arcs_of
@@ -24,7 +25,6 @@ from vcrf.types import Bools, Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
-    from vcrf.kernels.pattern_levels import Level
     from vcrf.structures.chain import Chain
     from vcrf.structures.mixture import Mixture
 
@@ -166,8 +166,6 @@ class LevelScan:
 
     def _first_pairs(self) -> _Pairs:
         """Columns, the bias apart, with the labels whose counts exceed what longer patterns would need."""
-        from vcrf.kernels import pattern_counts
-
         problem, floor = self.problem, self.floors[min(2, self.order)]
         can = np.isfinite(floor)
         if problem.bias_column >= 0:
@@ -183,7 +181,7 @@ class LevelScan:
         table = problem.columns
         while True:
             column, label = np.empty(room, np.int64), np.empty(room, np.int64)
-            n = pattern_counts.column_pairs(
+            n = kernels.pattern_counts.column_pairs(
                 table.ptr, table.positions, table.values, columns, marginals, truth, floor[columns], self.has_signs,
                 column, label,
             )  # fmt: skip
@@ -193,10 +191,8 @@ class LevelScan:
 
     # ----- one length
 
-    def _trie(self, codes: list[Ints]) -> Trie:
+    def _trie(self, codes: list[Ints]) -> kernels.pattern_counts.Trie:
         """The kept patterns of lengths 0, 1, ... by their sorted codes."""
-        from vcrf.kernels.pattern_counts import Trie
-
         n_labels, automaton = self.n_labels, self.plan.automaton
         node_ptr = np.cumsum([0, *map(len, codes), 0], dtype=np.int64)
         parent, oldest = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
@@ -219,7 +215,7 @@ class LevelScan:
             state.append(automaton.arc_state[arcs] if j > 1 else label[-1])
         befores, labels, zero = np.concatenate(before), np.concatenate(label).astype(np.uint32), np.zeros(1, np.int64)
         order = np.argsort(befores, kind="stable")
-        return Trie(
+        return kernels.pattern_counts.Trie(
             node_ptr, np.concatenate(parent), np.concatenate(oldest), np.concatenate([zero, befores]),
             np.concatenate([zero.astype(np.uint32), labels]), np.concatenate(state), is_context,
             np.searchsorted(befores[order], np.arange(node_ptr[-1] + 1)), labels[order], np.concatenate(node)[order],
@@ -237,10 +233,7 @@ class LevelScan:
         self._emit_plain(k, codes, sums)
         return sums, _Pairs.joined(grown)
 
-    def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
-        from vcrf.kernels import pattern_counts, pattern_levels, pattern_scan
-        from vcrf.kernels.blocks import PassOutput
-        from vcrf.kernels.pattern_counts import LevelSums
+    def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> kernels.pattern_counts.LevelSums:
 
         s, problem, plan, loss = self.potentials, self.problem, self.plan, self.sums.loss
         bounds = cut(problem.sent_ptr, min(_BLOCKS, self.chain.n_blocks))
@@ -254,47 +247,48 @@ class LevelScan:
         all_sums = {a: self._empty_sums(n_slots, n_pairs) for a in bounds[:-1]}
         n_sentences = problem.text.n_sentences
 
-        def block(clamp: bool, output: PassOutput, first: int, last: int) -> None:
+        def block(clamp: bool, output: kernels.blocks.PassOutput, first: int, last: int) -> None:
             sums = all_sums[first]
             if not clamp:
-                pattern_counts.count_truth(
+                kernels.pattern_counts.count_truth(
                     sentences, first, last, self.n_labels, k, self.is_open, trie, column_pairs, sums
                 )
             if loss.automata is not None:
-                pattern_scan.level_block(
+                kernels.pattern_scan.level_block(
                     sentences, loss.arrays, loss.picks, first, last, self.n_labels, k, self.active.rows, s.scores,
                     plan.graph, plan.automaton.fail, s.arcs, s.corrections, s.local, trie, by_size, size_ptr,
                     self.least, column_pairs, output, sums,
                 )  # fmt: skip
             else:
-                pattern_levels.level_lanes(
+                kernels.pattern_levels.level_lanes(
                     sentences, first, last, self.n_labels, level, self.active.rows, s.scores, plan.graph, s.arcs,
                     s.corrections, s.local, clamp, self.is_open, trie, column_pairs, output, sums,
                 )  # fmt: skip
 
         for clamp in (False, True) if problem.is_partial else (False,):
-            output = PassOutput(np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32))
+            output = kernels.blocks.PassOutput(
+                np.zeros(n_sentences), np.zeros(0), np.zeros(0), np.zeros(n_sentences, np.uint32)
+            )
             self.chain.workers.run(lambda a, b, clamp=clamp, output=output: block(clamp, output, a, b), bounds)  # type: ignore[misc]
             for i in np.flatnonzero(output.hard):
                 if not clamp or self.is_open[i]:
                     self._add_hard(k, int(i), clamp, trie, by_size, size_ptr, column_pairs, all_sums[bounds[0]])
-        return LevelSums(*(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True)))
+        return kernels.pattern_counts.LevelSums(
+            *(np.sum(parts, axis=0) for parts in zip(*all_sums.values(), strict=True))
+        )
 
-    def _level_of(self, k: int, trie: Trie) -> Level:
+    def _level_of(self, k: int, trie: Trie) -> kernels.pattern_levels.Level:
         """The patterns of length k to sum, in the order of `pattern_levels`."""
-        from vcrf.kernels.pattern_levels import Level
-
         parent = trie.parent[trie.node_ptr[k - 1] : trie.node_ptr[k]]
         place = np.append(0, np.cumsum(trie.right_ptr[parent + 1] - trie.right_ptr[parent]))
         left = np.argsort(parent, kind="stable")
         left_ptr = np.searchsorted(parent[left], np.arange(trie.node_ptr[k - 2], trie.node_ptr[k - 1] + 1))
-        return Level(k, place, left_ptr, left)
+        return kernels.pattern_levels.Level(k, place, left_ptr, left)
 
-    def _empty_sums(self, n_slots: int, n_pairs: int) -> LevelSums:
-        from vcrf.kernels.pattern_counts import LevelSums
+    def _empty_sums(self, n_slots: int, n_pairs: int) -> kernels.pattern_counts.LevelSums:
 
         slots, by_pair = [np.zeros(n_slots) for _ in range(3)], [np.zeros(n_pairs) for _ in range(3)]
-        return LevelSums(*slots, *by_pair)
+        return kernels.pattern_counts.LevelSums(*slots, *by_pair)
 
     def _add_hard(
         self,
@@ -307,17 +301,16 @@ class LevelScan:
         pairs: ColumnPairs,
         sums: LevelSums,
     ) -> None:
-        from vcrf.kernels import pattern_scan
 
         s, plan, weights = self.potentials, self.plan, self.sums.weights
         start, stop = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
         if stop - start < k or weights[i] == 0.0:
             return
         given, rows = s.hard_rows(self.sums, i, clamp)
-        here, touched, old, new = pattern_scan.level_scratch(
+        here, touched, old, new = kernels.pattern_scan.level_scratch(
             k, self.n_labels, trie, len(pairs.pair_node) > 0, int(rows.lanes.max())
         )
-        pattern_scan.level_sentence(
+        kernels.pattern_scan.level_sentence(
             k, start, self.n_labels, plan.graph, plan.automaton.fail, s.arcs.factor, s.arcs.factor.copy(), s.local,
             rows, 1.0, trie, by_size, size_ptr, np.zeros(0), given, float(weights[i]), self.least, pairs,
             sums.observed if clamp else sums.expected, sums.squares[:0] if clamp else sums.squares,
@@ -325,27 +318,24 @@ class LevelScan:
             touched, old, new,
         )  # fmt: skip
 
-    def _column_pairs(self, pairs: _Pairs) -> ColumnPairs:
+    def _column_pairs(self, pairs: _Pairs) -> kernels.pattern_counts.ColumnPairs:
         """The pairs by token; `pairs` are sorted by column."""
-        from vcrf.kernels import gradient
-        from vcrf.kernels.pattern_counts import ColumnPairs
-
         problem, table = self.problem, self.problem.columns
         columns, first = np.unique(pairs.column, return_index=True)
         pair_ptr = np.append(first, len(pairs.column)).astype(np.int64)
         token_ptr = np.zeros(problem.n_tokens + 1, np.int64)
-        gradient.count_corrections(table.ptr, table.positions, columns.astype(np.uint32), token_ptr)
+        kernels.gradient.count_corrections(table.ptr, table.positions, columns.astype(np.uint32), token_ptr)
         token_ptr = np.cumsum(token_ptr)
         n = int(token_ptr[-1])
         token_column, entry = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        gradient.fill_corrections(
+        kernels.gradient.fill_corrections(
             table.ptr, table.positions, columns.astype(np.uint32), token_ptr[:-1].copy(), token_column, entry
         )
         values = np.ones(n)
         if len(table.values) and n:
             _, _, given = take_rows(table.ptr, table.positions, table.values, columns.astype(np.int64))
             values[entry] = given
-        return ColumnPairs(token_ptr, token_column, values, pair_ptr, pairs.node)
+        return kernels.pattern_counts.ColumnPairs(token_ptr, token_column, values, pair_ptr, pairs.node)
 
     # ----- what exceeds its limit
 
@@ -448,11 +438,10 @@ class MixtureScan(LevelScan):
         self.mixture, self.least = mixture, 0.0
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
-        from vcrf.kernels import pattern_counts
 
         mixture, n_slots = self.mixture, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         sums = self._empty_sums(n_slots, len(pairs.column) * self.n_labels)
-        pattern_counts.count_mixture(
+        kernels.pattern_counts.count_mixture(
             k, self.problem.sent_ptr, self.problem.y, self.found.weights, mixture.sentence, mixture.label_ptr,
             mixture.labels, mixture.share, self.n_labels, trie, self._column_pairs(pairs), sums,
         )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.problem import Problem
 from vcrf.structures.dense import check_arcs
 from vcrf.structures.level_scan import MixtureScan
@@ -58,10 +59,8 @@ def scan_mixture(chain: Chain, mixture: Mixture, wanted: Wanted) -> Scan:
 
 def _residuals(problem: Problem, mixture: Mixture, arcs: Floats, order: int) -> Floats:
     """Shares of labels at each token less the truth, (n_tokens, n_labels); and those of arcs, where there is room."""
-    from vcrf.kernels import cuts
-
     marginals = np.zeros((problem.n_tokens, problem.n_labels))
-    cuts.mixture(
+    kernels.cuts.mixture(
         problem.sent_ptr, mixture.sentence, mixture.label_ptr, mixture.labels, mixture.share, problem.n_labels, order,
         marginals, arcs,
     )  # fmt: skip

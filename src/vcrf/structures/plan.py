@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Problem
@@ -14,7 +15,6 @@ from vcrf.structures.workers import cut
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.hessian import PairFiring
     from vcrf.kernels.patterns import Graph
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
@@ -124,8 +124,6 @@ def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -
 
 def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code: UInts32) -> dict[str, Any]:
     """Key-major lists of single-label features, and the keys' positions."""
-    from vcrf.kernels import gradient
-
     stride = problem.space.stride
     parts: list[GroupEntries] = []
     rows: list[UInts32] = []
@@ -146,7 +144,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     n_rows = offset + 1
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
-        gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
+        kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
     row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
     labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
@@ -154,7 +152,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     values = np.empty(n) if has_values else np.zeros(0)
     at = row_ptr[:-1].copy()
     for part in parts:
-        gradient.fill_entries(
+        kernels.gradient.fill_entries(
             part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
             part.n_features, code, part.offset, at, labels, entries, values,
         )  # fmt: skip
@@ -179,15 +177,13 @@ def _compile_corrections(
     problem: Problem, column: UInts32, length: UInts32, code: UInts32, corrected: Ints
 ) -> dict[str, Any]:
     """Token-major and feature-major lists of features of longer patterns with lexical columns."""
-    from vcrf.kernels import gradient
-
     columns = problem.columns
     cor_ptr = np.zeros(problem.n_tokens + 1, np.int64)
-    gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
+    kernels.gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
     cor_ptr = np.cumsum(cor_ptr)
     n = int(cor_ptr[-1])
     entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    gradient.fill_corrections(
+    kernels.gradient.fill_corrections(
         columns.ptr,
         columns.positions,
         column[corrected],
@@ -207,7 +203,7 @@ def _compile_corrections(
     slot_ptr = np.empty(problem.n_tokens + 1, np.int64)
     offsets = np.cumsum([problem.n_labels**k for k in range(problem.order + 1)])
     seen = np.full(offsets[-1] if offsets[-1] <= _MAX_PATTERNS else 0, -1, np.int64)
-    n_slots = gradient.fill_slots(cor_ptr, length[which], code[which], offsets, seen, slot_ptr, slot, first)
+    n_slots = kernels.gradient.fill_slots(cor_ptr, length[which], code[which], offsets, seen, slot_ptr, slot, first)
     first = which[first[:n_slots]]
     slot_size, slot_code = length[first], code[first]
     newest, oldest = slot_code % problem.n_labels, slot_code // problem.n_labels
@@ -231,14 +227,12 @@ def _compile_corrections(
     }
 
 
-def firing_of(plan: ChainPlan, chosen: Ints) -> PairFiring:
+def firing_of(plan: ChainPlan, chosen: Ints) -> kernels.hessian.PairFiring:
     """Where the chosen features (indices into the set) fire, patterns of 2 labels at the most."""
-    from vcrf.kernels.hessian import PairFiring
-
     position = np.full(len(plan), -1, np.int64)
     position[chosen] = np.arange(len(chosen))
     in_table = np.flatnonzero(position[plan.table_features] >= 0)
-    return PairFiring(
+    return kernels.hessian.PairFiring(
         plan.rows, plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values,
         plan.cor_ptr, plan.cor_code, plan.cor_feature, plan.cor_values,
         plan.table_codes[in_table].astype(np.int64), position[plan.table_features[in_table]], position,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
 from vcrf.structures.structure import Scan, Wanted
@@ -65,12 +66,10 @@ def scan_dense(chain: Chain, found: Posteriors, wanted: Wanted) -> Scan:
 
 def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
     """Single labels alone."""
-    from vcrf.kernels import gradient
-
     table, (allowed_ptr, allowed) = chain.problem.columns, observed_codes(chain.problem, 1, columns)
 
     def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
-        return gradient.scan_labels(
+        return kernels.gradient.scan_labels(
             table.ptr, table.positions, table.values, columns[a:b], limits[a:b], _rows_of(allowed_ptr, a, b), allowed,
             residuals, *out,
         )  # fmt: skip
@@ -81,7 +80,6 @@ def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Float
 def _scan_length(
     chain: Chain, found: Posteriors, pairs: Floats | None, k: int, columns: UInts32, limits: Floats
 ) -> tuple[Ints, Floats]:
-    from vcrf.kernels import gradient
 
     if k == 1:
         return scan_labels(chain, found.residuals, columns, limits)
@@ -92,14 +90,14 @@ def _scan_length(
         given = table.ptr, table.positions, table.values, columns[a:b]
         ptr = _rows_of(allowed_ptr, a, b)
         if k == 2 and pairs is not None:
-            return gradient.scan_pairs(
+            return kernels.gradient.scan_pairs(
                 *given, limits[a:b], ptr, allowed, problem.y, found.token_weights, found.residuals, pairs,
                 problem.is_partial, *out,
             )  # fmt: skip
-        return gradient.scan_patterns(
+        return kernels.gradient.scan_patterns(
             *given, k, limits[a:b], ptr, allowed, problem.starts, problem.y, found.token_weights, problem.n_labels,
-            found.tables, found.corrections, gradient.Messages(*found.messages), gradient.Messages(*found.clamped),
-            found.is_open, *out,
+            found.tables, found.corrections, kernels.gradient.Messages(*found.messages),
+            kernels.gradient.Messages(*found.clamped), found.is_open, *out,
         )  # fmt: skip
 
     return _in_blocks(chain, k, columns, block)
@@ -136,8 +134,6 @@ def _in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints
 
 def _pair_residuals(chain: Chain, found: Posteriors, columns: Ints) -> Floats | None:
     """Residuals of label pairs at every token, if the columns to scan use them often and there is room."""
-    from vcrf.kernels import gradient
-
     problem, n_labels = chain.problem, chain.problem.n_labels
     n_uses = int(np.diff(problem.columns.ptr)[columns].sum())
     is_often = n_uses > 0 and n_uses >= _PAIR_USES * problem.n_tokens
@@ -145,10 +141,10 @@ def _pair_residuals(chain: Chain, found: Posteriors, columns: Ints) -> Floats | 
         return None
     out = np.empty((problem.n_tokens, n_labels, n_labels))
     chain.workers.run(
-        lambda a, b: gradient.pair_residuals(
+        lambda a, b: kernels.gradient.pair_residuals(
             problem.sent_ptr[a], problem.sent_ptr[b], problem.starts, problem.y, found.token_weights, n_labels,
-            found.tables, found.corrections, gradient.Messages(*found.messages), gradient.Messages(*found.clamped),
-            found.is_open, out,
+            found.tables, found.corrections, kernels.gradient.Messages(*found.messages),
+            kernels.gradient.Messages(*found.clamped), found.is_open, out,
         ),
         chain.sentence_bounds,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
@@ -139,13 +140,11 @@ class Spare:
         self._shape = n_sentences, n_tokens * n_labels
         self._free: list[tuple[Floats, Floats]] = []
 
-    def output(self, n_slots: int) -> PassOutput:
+    def output(self, n_slots: int) -> kernels.blocks.PassOutput:
         """Arrays for a pass to write to: it writes all of them."""
-        from vcrf.kernels.blocks import PassOutput
-
         n_sentences, n_residuals = self._shape
         values, residuals = self._free.pop() if self._free else (np.zeros(n_sentences), np.zeros(n_residuals))
-        return PassOutput(values, residuals, np.zeros(n_slots), np.zeros(n_sentences, np.uint32))
+        return kernels.blocks.PassOutput(values, residuals, np.zeros(n_slots), np.zeros(n_sentences, np.uint32))
 
     def lend(self, owner: object, found: Found) -> None:
         """Take the arrays back when their owner is gone."""
@@ -156,11 +155,9 @@ class Spare:
         self._free.append((output.values, output.residuals))
 
 
-def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -> PassOutput:
+def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -> kernels.blocks.PassOutput:
     """Zeros for a clamped pass, which leaves out sentences whose labels are all known."""
-    from vcrf.kernels.blocks import PassOutput
-
-    return PassOutput(
+    return kernels.blocks.PassOutput(
         np.zeros(n_sentences), np.zeros(n_tokens * n_labels), np.zeros(n_slots), np.zeros(n_sentences, np.uint32)
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.workers import Workers
 from vcrf.types import Floats
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
 
 def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> Floats:
     """Scores of single labels by key, (n_rows, n_labels)."""
-    from vcrf.kernels import potentials
-
     scores = np.empty((len(plan.row_ptr) - 1, n_labels))
     workers.run(
-        lambda a, b: potentials.key_scores(
+        lambda a, b: kernels.potentials.key_scores(
             plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
         ),
         plan.row_bounds,
@@ -28,10 +27,8 @@ def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> F
     return scores
 
 
-def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> Tables:
+def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> kernels.blocks.Tables:
     """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
-    from vcrf.kernels.blocks import Tables
-
     sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
     log = np.zeros(int(offsets[-1]))
@@ -48,7 +45,7 @@ def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> Table
         exp[offsets[depth] : offsets[depth + 1]] = np.exp(np.maximum(here - shift[depth], -700.0))
     full = exp[offsets[order] :].reshape(n_labels if order > 1 else 1, -1, n_labels)
     forward, backward = full.transpose(1, 2, 0).ravel(), full.transpose(1, 0, 2).ravel()
-    return Tables(order, offsets, log, exp, forward, backward, shift, float(span))
+    return kernels.blocks.Tables(order, offsets, log, exp, forward, backward, shift, float(span))
 
 
 def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
@@ -62,14 +59,12 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
 
 def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Corrections:
     """What the features of longer patterns with lexical columns add at each token."""
-    from vcrf.kernels import blocks, potentials
-
     score, factor = np.empty(len(plan.slot_code)), np.empty(len(plan.slot_code))
     workers.run(
-        lambda a, b: potentials.slot_scores(
+        lambda a, b: kernels.potentials.slot_scores(
             plan.cor_ptr, plan.cor_feature, plan.cor_values, plan.cor_slot, w, plan.slot_ptr, a, b, score,
             factor,
         ),
         plan.token_bounds,
     )  # fmt: skip
-    return blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)
+    return kernels.blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)

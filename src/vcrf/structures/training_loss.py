@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.losses.automaton import LossAutomaton
 from vcrf.problem import Problem
 from vcrf.structures.compiled_loss import CompiledLoss
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.product import LossArrays
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +55,15 @@ class TrainingLoss:
         return TrainingLoss(self.automata.largest / np.maximum(self.lengths, 1))
 
     @cached_property
-    def arrays(self) -> LossArrays:
+    def arrays(self) -> kernels.product.LossArrays:
         """The automata for the kernels; without any, arrays of no rows."""
-        from vcrf.kernels.product import LossArrays
-
         loss = self.automata
         if loss is None:
             whole, real = np.zeros(0, np.int64), np.zeros(0)
-            return LossArrays(whole, whole, np.zeros(0, np.uint32), real, real, whole, real, real, real, real)
-        return LossArrays(
+            return kernels.product.LossArrays(
+                whole, whole, np.zeros(0, np.uint32), real, real, whole, real, real, real, real
+            )
+        return kernels.product.LossArrays(
             loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1),
             self._factors(loss.cost).reshape(-1), loss.final_ptr, loss.final, self._factors(loss.final),
             self._factors(loss.init), np.zeros_like(loss.largest) if self.picks else loss.largest,

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.lattice import DenseLattice
 from vcrf.lattice.lattice import sentence_loss
@@ -167,10 +168,8 @@ def _best(
     lattice: DenseLattice, automaton: LossAutomaton, truth: Ints, offset: Floats, slope: Floats
 ) -> SurrogateValue:
     """Largest offset + slope * (cost + score - score of the truth), both by last state, with its gradient."""
-    from vcrf.kernels import log_domain
-
     steps, loss = lattice.steps, sentence_loss(automaton)
-    best = log_domain.best_scores(steps, loss)
+    best = kernels.log_domain.best_scores(steps, loss)
     last = best[-len(steps.size) * len(loss.final) :].reshape(-1, len(loss.final)).T
     score = lattice.score(truth)
     reachable = last > -np.inf
@@ -180,7 +179,7 @@ def _best(
     value = float(ends[q, s])
     if value == -math.inf:
         return SurrogateValue(value, math.nan, np.zeros_like(lattice.arcs), truth)
-    labels = log_domain.trace(steps, loss, best, int(q), int(s))
+    labels = kernels.log_domain.trace(steps, loss, best, int(q), int(s))
     gradient = slope[q] * (_arcs_of(lattice, labels) - _arcs_of(lattice, truth))
     return SurrogateValue(value, math.nan, gradient, labels)
 
