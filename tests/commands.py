@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,21 @@ def start(*args: object, **options: Any) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "vcrf", *map(str, args)]
     preexec = {"preexec_fn": plain_signals} if os.name == "posix" else {}
     return subprocess.Popen(command, env=environment(), **{**pipes, **preexec, **options})
+
+
+def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
+    """Write to the command, and wait until it has read all of it: it is then at work, however slow its start was."""
+    import fcntl
+    import termios
+
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.flush()
+    left = bytearray(4)
+    for _ in range(12_000):
+        fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, left)
+        if not any(left):
+            return
+        assert process.poll() is None, "the command ended before"
+        time.sleep(0.01)
+    raise AssertionError("the command does not read")

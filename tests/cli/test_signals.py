@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from commands import conllu, environment, plain_signals, start
+from commands import conllu, environment, feed, plain_signals, start
 from vcrf.cli.interrupts import exit_code, stoppable
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.estimators.file import load
@@ -65,10 +65,7 @@ def test_tag_leaves_the_old_file_and_nothing_else(
     path = tmp_path / "out.conllu"
     path.write_text("old")
     with start("tag", model, "-", "-o", path) as process:
-        assert process.stdin is not None
-        process.stdin.write(conllu(corpus[:20]).encode())
-        process.stdin.flush()
-        time.sleep(2.0)
+        feed(process, conllu(corpus[:20]).encode())
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == code

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import Call, conllu, start
+from commands import Call, conllu, feed, start
 from vcrf import load
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.data.layout import Layout
@@ -320,10 +320,7 @@ def test_ctrl_c_in_the_first_scan_writes_nothing(norm: str, tmp_path: Path, monk
 def test_ctrl_c_before_there_is_a_model_writes_nothing(tmp_path: Path) -> None:
     """While data are being read."""
     with start("train", "-", "-o", tmp_path / "m.vcrf") as process:
-        assert process.stdin is not None
-        process.stdin.write(b"a\tX\n")
-        process.stdin.flush()
-        time.sleep(2.0)
+        feed(process, b"a\tX\n")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -22,7 +22,9 @@ from vcrf.problem import build_problem
 from vcrf.structures import chain
 from vcrf.structures.compiled_loss import compile_loss, join_automata
 from vcrf.structures.hard import lattice_arcs
+from vcrf.structures.structure import Purpose
 from vcrf.structures.tables import build_tables, key_scores, slot_corrections
+from vcrf.structures.training_loss import TrainingLoss
 from vcrf.structures.workers import Workers
 from vcrf.surrogates import evaluate
 
@@ -256,29 +258,51 @@ def differences(surrogate, active, w, step=1e-4):
     return np.array(columns).reshape(len(w), len(w)).T
 
 
+@pytest.mark.parametrize("lattice", ["dense", "patterns"])
 @few
 @given(st.data())
-def test_hessian_of_the_exponential_surrogate(data):
-    """With the Hamming loss it is exact, but for what the chain forgets."""
-    case = data.draw(cases(max_tags=2, max_length=4))
+def test_hessian_of_the_exponential_surrogate(lattice, data):
+    """With the Hamming loss it is exact, but for what the chain forgets, and for draws on the automaton."""
+    case = data.draw(cases(max_tags=2 if lattice == "dense" else 4, max_length=4))
     _, numbers, w = data.draw(active_sets(case, max_size=16))
-    surrogate = objective("exponential", case.problem, case.costs)
+    surrogate = objective("exponential", case.problem, case.costs, lattice)
     active = surrogate.compile(numbers)
     expected = differences(surrogate, active, w)
     found = surrogate.hessian(active, w, np.arange(len(w)))
-    np.testing.assert_allclose(found, expected, atol=5e-3 * (1.0 + np.abs(expected).max(initial=0.0)))
+    tolerance = 5e-3 if lattice == "dense" else 2e-2
+    np.testing.assert_allclose(found, expected, atol=tolerance * (1.0 + np.abs(expected).max(initial=0.0)))
 
 
+@settings(max_examples=20)
+@given(st.data())
+def test_gradients_of_single_sentences(data):
+    """They sum to the gradient, on both lattices, also where sentences are done in the log domain."""
+    case = data.draw(cases(max_length=4))
+    _, numbers, w = data.draw(active_sets(case, scales=(0.3, 3.0, 400.0)))
+    for lattice in ("dense", "patterns") if case.problem.order <= 2 else ("patterns",):
+        chain = objective("crf", case.problem, case.costs, lattice).structure
+        loss = TrainingLoss(case.costs)
+        sums = chain.prepare(chain.compile(numbers), w, loss, Purpose.HESSIAN).sums(loss, case.problem.weights)
+        chosen = np.arange(0, len(numbers), 2)
+        weights, rows = zip(*chain.sentence_gradients(sums, chosen), strict=True)
+        np.testing.assert_array_equal(np.concatenate(weights), case.problem.weights)
+        scale = 1.0 + np.abs(w).max(initial=0.0)
+        np.testing.assert_allclose(
+            np.sum(np.concatenate(rows), axis=0), chain.gradient(sums)[chosen], atol=1e-11 * scale
+        )
+
+
+@pytest.mark.parametrize("lattice", ["dense", "patterns"])
 @pytest.mark.parametrize("kind", ["structboost", "exponential"])
 @pytest.mark.parametrize("loss", [HammingLoss(), AlignedNgramLoss(2), EditLoss()])
-def test_hessian_of_a_similar_surrogate(kind, loss):
+def test_hessian_of_a_similar_surrogate(kind, loss, lattice):
     """It proposes steps only, but with the right curvature: along any direction within a half of the true one."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(12, seed=3)
     trained = VCRF(recipe="paper", norm="l1", base_strength=0.03).fit(corpus.tokens, corpus.labels)
     problem = trained._read(corpus.tokens, corpus.labels, None).problem
     w = trained.result_.weights
     for scale in (0.3, 1.0):
-        surrogate = objective(kind, problem, loss)
+        surrogate = objective(kind, problem, loss, lattice)
         active = surrogate.compile(trained.result_.features)
         expected = differences(surrogate, active, scale * w)
         found = surrogate.hessian(active, scale * w, np.arange(len(w)))

@@ -5,6 +5,7 @@ With loss automata, states are pairs of a context and a state of the loss; see `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -99,11 +100,31 @@ class ArcPotentials:
 
         chain.workers.run(block, chain.sentence_bounds)
         for i in np.flatnonzero(output.hard).tolist():
-            lattice = self.hard_lattice(sentences, i, clamp, int(problem.sent_ptr[i + 1] - problem.sent_ptr[i]))
-            _redo_hard_sentence(
-                sentences, i, lattice, lattice.log_partition(), lattice.arc_marginals(), self.local, counts[-1], output
-            )
+            self._redo_hard(sentences, i, clamp, counts[-1], output)
         return self._found(output, counts, np.zeros(0))
+
+    def _redo_hard(self, sentences: Sentences, i: int, clamp: bool, counts: Floats, output: PassOutput) -> None:
+        """A sentence in the log domain."""
+        lattice = self.hard_lattice(sentences, i, clamp, int(sentences.ptr[i + 1] - sentences.ptr[i]))
+        _redo_hard_sentence(
+            sentences, i, lattice, lattice.log_partition(), lattice.arc_marginals(), self.local, counts, output
+        )
+
+    def counts_by_sentence(self, sums: ChainSums) -> Iterator[Floats]:
+        """The counts of arcs, as in `sums`, of one sentence after the other; with a Hamming loss, or none."""
+        problem, plan = self.chain.problem, self.by_arcs
+        sentences = self.sentences(sums.loss, sums.weights)
+        output = self.chain.empty_output(len(self.corrections.score))
+        for i in range(problem.text.n_sentences):
+            counts = np.zeros(plan.automaton.n_arcs)
+            kernels.pattern_pass.pattern_pass(
+                sentences, i, i + 1, problem.n_labels, plan.automaton.order, self.plan.rows, self.scores, plan.graph,
+                self.arcs, self.corrections, self.local, False, counts, output,
+            )  # fmt: skip
+            if output.hard[i]:
+                self._redo_hard(sentences, i, False, counts, output)
+            kernels.patterns.sum_counts(plan.automaton.up, counts)
+            yield counts
 
     def _product(self, output: PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
         """Forward-backward with the loss; never clamped, because all labels are known."""

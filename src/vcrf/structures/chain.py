@@ -16,7 +16,7 @@ from vcrf.structures.arcs import ArcPotentials, arc_potentials, arcs_of, compile
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
 from vcrf.structures.gradient import gradient_of
-from vcrf.structures.hessian import dense_gradients, dense_hessian
+from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
 from vcrf.structures.plan import ChainPlan, compile_features
 from vcrf.structures.scan import Posteriors, scan_dense
@@ -174,6 +174,8 @@ class Chain:
         potentials = sums.potentials
         if isinstance(potentials, DensePotentials):
             return dense_gradients(potentials, sums, chosen)
+        if isinstance(potentials, ArcPotentials):
+            return arc_gradients(potentials, sums, chosen)
         raise TypeError(f"No gradients of single sentences with {type(potentials).__name__}.")
 
 

@@ -1,4 +1,4 @@
-"""Covariances of features: the Hessian of the log of a sum on the dense lattice, patterns of 2 labels at the most."""
+"""Covariances of features on the dense lattice, patterns of 2 labels at the most; gradients of single sentences."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
+    from vcrf.kernels.blocks import Tables
+    from vcrf.kernels.gradient import Messages
+    from vcrf.kernels.hessian import PairFiring
+    from vcrf.structures.arcs import ArcPotentials
     from vcrf.structures.dense import DensePotentials
 
 # Sentences whose gradients are found at a time.
@@ -45,13 +49,35 @@ def dense_hessian(potentials: DensePotentials, sums: ChainSums, chosen: Ints, st
 
 def dense_gradients(potentials: DensePotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
     """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
-    problem, plan = potentials.chain.problem, potentials.plan
-    firing, messages = firing_of(plan, chosen), kernels.gradient.Messages(*sums.messages)
+    messages = kernels.gradient.Messages(*sums.messages)
+    return _gradients(sums, firing_of(sums.plan, chosen), potentials.tables, messages, len(chosen))
+
+
+def arc_gradients(potentials: ArcPotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
+    """The same on the automaton: plain patterns of any length are counted sentence by sentence."""
+    by_arcs, firing = potentials.by_arcs, firing_of(sums.plan, chosen)
+    arc = np.full(len(sums.plan), -1, np.int64)
+    arc[sums.plan.table_features] = by_arcs.table_arcs
+    plain = np.flatnonzero(arc[chosen] >= 0)
+    none = np.zeros(0, np.int64)
+    nothing = kernels.gradient.Messages(np.zeros((0, 0)), np.zeros((0, 0)), none, np.zeros((0, 0)))
+    firing = firing._replace(table_code=none, table_index=none)
+    counts = potentials.counts_by_sentence(sums)
+    for weights, rows in _gradients(sums, firing, potentials.arcs.tables, nothing, len(chosen)):
+        for row in rows:
+            row[plain] = next(counts)[arc[chosen[plain]]]
+        yield weights, rows
+
+
+def _gradients(
+    sums: ChainSums, firing: PairFiring, tables: Tables, messages: Messages, n: int
+) -> Iterator[tuple[Floats, Floats]]:
+    problem, plan = sums.potentials.chain.problem, sums.plan
     for first in range(0, problem.text.n_sentences, _BLOCK):
         weights = sums.weights[first : first + _BLOCK]
-        rows = np.empty((len(weights), len(chosen)))
+        rows = np.empty((len(weights), n))
         kernels.sentence_gradients.sentence_gradients(
-            first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, potentials.tables,
-            potentials.corrections, messages, sums.residuals, sums.slot_residuals, plan.cor_slot, firing, rows,
+            first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, tables, sums.potentials.corrections,
+            messages, sums.residuals, sums.slot_residuals, plan.cor_slot, firing, rows,
         )  # fmt: skip
         yield weights, rows

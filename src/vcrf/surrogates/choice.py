@@ -44,9 +44,9 @@ class SmoothChoice:
     def build(self, problem: Problem, keep: Bools, threads: int = 1, lattice: str = "auto") -> SmoothObjective:
         """The objective, on the lattice asked for: see `structures.chain.is_dense`."""
         chain = Chain(problem, keep, threads, lattice, keeps_arcs=self.loss.automata is not None)
-        # Gradients of single sentences are known on the dense lattice alone.
-        has_hessian = self.has_hessian and (OUTER[self.kind].is_linear or chain.is_dense)
-        return SmoothObjective(chain, OUTER[self.kind], self.loss, problem.weights, self.mass(problem), has_hessian)
+        return SmoothObjective(
+            chain, OUTER[self.kind], self.loss, problem.weights, self.mass(problem), self.has_hessian
+        )
 
 
 def crf(problem: Candidates, costs: Floats | None = None) -> SmoothChoice:
