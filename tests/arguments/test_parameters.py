@@ -155,12 +155,10 @@ _BARE = re.compile(
     rf"(?<![`\w])(?:{'|'.join(name for name in PARAMETERS if '_' in name)})(?![`\w=(])"
     rf"|^(?:{'|'.join(PARAMETERS)}) must\b"
 )
-# These refuse what an estimator has refused before by its table: no option leads there.
-_BELOW = ("penalties/", "problem.py", "surrogates/")
 _FILES = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
-@pytest.mark.parametrize("name", [name for name in _FILES if not name.startswith(_BELOW)])
+@pytest.mark.parametrize("name", _FILES)
 def test_messages_write_parameters_as_code(name: str) -> None:
     """Otherwise the command line could not put its options in their place."""
     wrong = [f"{line}: {text}" for line, text in texts_of_messages(PACKAGE / name) if _BARE.search(text)]

@@ -283,7 +283,7 @@ def test_an_infinite_strength_switches_a_family_off_in_the_l1_norm():
 
 def test_unknown_norm_is_an_error():
     """The message lists the norms."""
-    with pytest.raises(InputError, match="norm must be 'l1', 'l2', 'elastic' or 'group', got 'l0'"):
+    with pytest.raises(InputError, match="`norm` must be 'l1', 'l2', 'elastic' or 'group', got 'l0'"):
         FamilyPenalty.from_strengths(np.ones(1), "l0")
 
 
@@ -326,5 +326,5 @@ def test_count_power_multiplies_the_l2_strength(power):
         assert bound.conjugate(groups, np.array([0.5])) == pytest.approx(0.4**2 / (2 * 0.3 * n**power))
         assert bound.shares(int(groups[0]), 2.0) == [(0, pytest.approx(2.0))]
         assert bound.member_sources[bound.ptr[groups[0]] : bound.ptr[groups[0] + 1]].tolist() == [0]
-    with pytest.raises(InputError, match="count_power must be a number"):
+    with pytest.raises(InputError, match="`count_power` must be a number"):
         FamilyPenalty(np.ones(1), np.ones(1), np.nan)

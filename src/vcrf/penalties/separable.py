@@ -76,7 +76,7 @@ class FamilyPenalty:
         if np.any(is_quadratic) and not np.all(is_quadratic):
             raise InputError("The l2 strengths must be zero for all families or positive for all.")
         if not np.isfinite(self.count_power):
-            raise InputError(f"count_power must be a number, got {self.count_power}.")
+            raise InputError(f"`count_power` must be a number, got {self.count_power}.")
 
     @property
     def has_l2(self) -> bool:
@@ -120,11 +120,11 @@ class FamilyPenalty:
         """
         ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0}
         if norm not in ratios:
-            raise InputError(f"norm must be 'l1', 'l2', 'elastic' or 'group', got {norm!r}.")
+            raise InputError(f"`norm` must be 'l1', 'l2', 'elastic' or 'group', got {norm!r}.")
         if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
             raise InputError(
-                f"l1_ratio must lie between 0 and 1, both excluded, for the elastic net, got {l1_ratio}. "
-                "At 0 that is norm='l2', at 1 norm='l1'."
+                f"`l1_ratio` must lie between 0 and 1, both excluded, for the elastic net, got {l1_ratio}. "
+                "At 0 that is `norm='l2'`, at 1 `norm='l1'`."
             )
         # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.
         off = np.isinf(strengths)

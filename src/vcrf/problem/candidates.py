@@ -77,7 +77,7 @@ class Candidates(ABC):
 
     def observed(self, kind: int) -> Ints:
         """Sorted column * size + assignment of the pairs seen in training."""
-        raise InputError(f"candidates='observed': {type(self).__name__} has all assignments of kind {kind}. Use 'all'.")
+        raise InputError(f"`candidates='observed'`: {type(self).__name__} has all of kind {kind}. Use 'all'.")
 
     @property
     def n_candidates(self) -> int:

@@ -172,7 +172,7 @@ def build_problem(
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
     if len(both) != 2 or any(choice not in ("all", "observed") for choice in both):
-        raise InputError(f"candidates must be 'all' or 'observed' (or a pair of these), got {candidates!r}.")
+        raise InputError(f"`candidates` must be 'all' or 'observed' (or a pair of these), got {candidates!r}.")
     if not families:
         raise InputError("A model needs at least one family of features, got none.")
     if len(y) != text.n_tokens or (len(y) and int(y.max()) >= n_labels):
@@ -198,7 +198,7 @@ def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple
     if allowed.shape != (len(y), n_labels) or not np.all(allowed[np.arange(len(y)), y] == 1):
         raise InputError(f"`allowed` must be ({len(y)}, {n_labels}) and allow every label in y.")
     if "observed" in candidates:
-        raise InputError("candidates='observed' needs the label of every token: use candidates='all'.")
+        raise InputError("`candidates='observed'` needs the label of every token: use `candidates='all'`.")
 
 
 def _check_order(n_labels: int, order: int) -> None:

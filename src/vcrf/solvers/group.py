@@ -52,7 +52,7 @@ def solve_group(
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.kinds):
-        raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
+        raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
     from threadpoolctl import threadpool_limits
 
     # One BLAS thread, as in `working_set.solve`.
@@ -67,9 +67,9 @@ def _check_size(space: PartSpace, kinds: Ints) -> None:
     n_features = sum(space.size(k) for k in kinds.tolist())
     if n_features > MAX_FEATURES:
         raise BudgetError(
-            f"norm='group' takes all {max(space.sizes):,} patterns of a length together: "
+            f"`norm='group'` takes all {max(space.sizes):,} patterns of a length together: "
             f"{len(kinds):,} groups of up to {int(kinds.max())} labels are {n_features:,} features; the budget is "
-            f"{MAX_FEATURES:,}. Use greater strengths, a smaller `tags`, or norm='l1', which takes patterns one by one."
+            f"{MAX_FEATURES:,}. Use greater strengths, a smaller `tags`, or `norm='l1'`, which takes them one by one."
         )
 
 
@@ -102,7 +102,7 @@ class _Run(Run):
         self.problem, self.penalty = problem, penalty.bind(problem)
         strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
-            raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
+            raise InputError("Some family has strength 0: with `norm='group'` every strength must be positive.")
         self.column_strengths = strengths
         # A group whose norm exceeds c has an entry above c / sqrt(its size).
         self.limits = {k: limit / problem.space.size(k) ** 0.5 for k, limit in strengths.items()}
@@ -114,7 +114,7 @@ class _Run(Run):
         self.objective = choice.build(problem, keep, threads, lattice)
         if not self.objective.is_convex:
             raise InputError(
-                "norm='group' needs the label of every token, some are left open: use norm='l1' or 'elastic'."
+                "`norm='group'` needs the label of every token, some are left open: use `norm='l1'` or 'elastic'."
             )
         super().__init__(self.objective, tol, max_passes, callback, watch)
         self.memory = LbfgsMemory(_MEMORY)

@@ -32,10 +32,10 @@ class GroupCuttingPlanes(CuttingPlanes):
         """A group whose norm exceeds c has an entry above c / sqrt(its size), and a mass above c / sqrt(2)."""
         problem = self.problem
         if any(problem.observed_for(k) for k in problem.kinds):
-            raise InputError("norm='group' takes all labels of an attribute together: use candidates='all'.")
+            raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
         self.strengths = strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
-            raise InputError("Some family has strength 0: with norm='group' every strength must be positive.")
+            raise InputError("Some family has strength 0: with `norm='group'` every strength must be positive.")
         self.limits = {k: limit / problem.space.size(k) ** 0.5 for k, limit in strengths.items()}
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():

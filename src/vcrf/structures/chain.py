@@ -196,7 +196,7 @@ def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
 def check_lattice(lattice: str) -> None:
     """Refuse what is no lattice."""
     if lattice not in LATTICES:
-        raise InputError(f"inference must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
+        raise InputError(f"`inference` must be one of {', '.join(map(repr, LATTICES))}, got {lattice!r}.")
 
 
 def check_dense(n_labels: int, order: int) -> None:
@@ -204,5 +204,5 @@ def check_dense(n_labels: int, order: int) -> None:
     if n_labels**order > MAX_ARCS:
         raise BudgetError(
             f"A dense lattice for tag patterns of length {order} over {n_labels} labels has {n_labels**order:,} arcs; "
-            f"the budget is {MAX_ARCS:,}. Use inference='patterns' or 'auto', a smaller `tags`, or fewer labels."
+            f"the budget is {MAX_ARCS:,}. Use `inference='patterns'` or 'auto', a smaller `tags`, or fewer labels."
         )

@@ -81,7 +81,7 @@ def compile_loss(problem: Problem, loss: Loss) -> CompiledLoss:
     """
     if problem.is_partial:
         raise InputError(
-            f"{type(loss).__name__} needs the label of every token: some are left open. Use loss=None or 'hamming'."
+            f"{type(loss).__name__} needs the label of every token: some are left open. Use `loss=None` or 'hamming'."
         )
     return join_automata(problem, lambda y: loss.automaton(y, problem.n_labels))
 

@@ -41,7 +41,7 @@ def check_arcs(problem: Problem, n_arcs: int) -> None:
     if is_too_large(problem, n_arcs):
         raise BudgetError(
             f"With this surrogate and loss the scan needs {n_bytes / 2**30:.1f} GiB for {n_arcs:,} arcs at each of "
-            f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Use inference='patterns', "
+            f"{problem.n_tokens:,} tokens; the budget is {MAX_ARC_BYTES / 2**30:.0f} GiB. Use `inference='patterns'`, "
             "or a smaller `tags`."
         )
 

@@ -57,7 +57,7 @@ def crf(problem: Candidates, costs: Floats | None = None) -> SmoothChoice:
 def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
     """The surrogate `kind` of a loss (None: no loss) for a problem."""
     if kind not in SMOOTH:
-        raise InputError(f"surrogate must be one of {', '.join(SMOOTH)}, got {kind!r}.")
+        raise InputError(f"`surrogate` must be one of {', '.join(SMOOTH)}, got {kind!r}.")
     none = np.zeros(problem.text.n_sentences)
     if problem.is_partial and kind != "crf":
         raise InputError(f"The surrogate {kind} needs the label of every token: some are left open. Use crf.")

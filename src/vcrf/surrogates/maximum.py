@@ -57,7 +57,7 @@ class MaxChoice:
 def choose_max(problem: Problem, kind: str, loss: Loss | None) -> MaxChoice:
     """The surrogate `kind` of a loss for a problem."""
     if kind not in KINDS:
-        raise InputError(f"surrogate must be one of {', '.join(KINDS)}, got {kind!r}.")
+        raise InputError(f"`surrogate` must be one of {', '.join(KINDS)}, got {kind!r}.")
     if loss is None:
         raise InputError(f"The surrogate {kind} needs a loss: without one it is 0 at w = 0. Give a loss.")
     smooth = choose(problem, "crf", loss)

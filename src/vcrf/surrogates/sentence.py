@@ -153,7 +153,7 @@ def evaluate(
 ) -> SurrogateValue:
     """A surrogate by name: crf, structboost, exponential (form "sum" or "max"), m3n or structsvm (form "max")."""
     if surrogate not in _SURROGATES:
-        raise InputError(f"surrogate={surrogate!r}: expected one of {', '.join(_SURROGATES)}.")
+        raise InputError(f"`surrogate={surrogate!r}`: expected one of {', '.join(_SURROGATES)}.")
     if surrogate in ("m3n", "structsvm"):
         if form not in (None, "max"):
             raise InputError(f"{surrogate} has only the form 'max', got {form!r}.")
@@ -241,5 +241,5 @@ def _log(x: float) -> float:
 
 def _is_max(form: str) -> bool:
     if form not in ("sum", "max"):
-        raise InputError(f"form must be 'sum' or 'max', got {form!r}.")
+        raise InputError(f"`form` must be 'sum' or 'max', got {form!r}.")
     return form == "max"
