@@ -13,7 +13,7 @@ from vcrf.problem import Candidates, PartSpace
 from vcrf.problem.candidates import family_table
 from vcrf.structures.structure import Purpose, Scan, Wanted, wanted
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.surrogates.outer import Mean
+from vcrf.surrogates.choice import OUTER
 from vcrf.surrogates.smooth import SmoothObjective
 
 
@@ -38,6 +38,10 @@ class MultiClass(Candidates):
     @property
     def n_instances(self):
         return len(self.y)
+
+    @property
+    def example_of(self):
+        return np.arange(len(self.y))
 
     @cached_property
     def matrix(self):
@@ -156,16 +160,21 @@ class SingleVariable:
         own = (sums.weights[:, None] * x * p).T @ x
         return np.where(same, own, 0.0) - (sums.weights[:, None] * x * p).T @ (x * p)
 
+    def sentence_gradients(self, sums, chosen):
+        columns, labels = sums.plan.columns[chosen], sums.plan.labels[chosen]
+        yield sums.weights, self.problem.matrix[:, columns] * sums.residuals[:, labels]
+
 
 @dataclass(frozen=True)
-class MultiClassCrf:
-    """The crf surrogate of a multi-class problem, with what a wrong label costs."""
+class MultiClassSurrogate:
+    """A smooth surrogate of a multi-class problem, with what a wrong label costs."""
 
     cost: float = 0.0
+    kind: str = "crf"
 
     def mass(self, problem):
-        return problem.weights @ np.abs(problem.matrix)
+        return OUTER[self.kind].mass(problem)
 
     def build(self, problem, keep, threads=1, lattice="auto"):  # noqa: ARG002
-        loss = TrainingLoss(np.full(len(problem.y), self.cost))
-        return SmoothObjective(SingleVariable(problem, keep), Mean(), loss, problem.weights, self.mass(problem))
+        structure, loss = SingleVariable(problem, keep), TrainingLoss(np.full(len(problem.y), self.cost))
+        return SmoothObjective(structure, OUTER[self.kind], loss, problem.weights, self.mass(problem))

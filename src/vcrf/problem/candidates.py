@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -47,6 +48,23 @@ class Candidates(ABC):
     @abstractmethod
     def n_instances(self) -> int:
         """Parts of kind 1 in the data: where attributes occur."""
+
+    @property
+    @abstractmethod
+    def example_of(self) -> Ints:
+        """The example of each instance, (n_instances,)."""
+
+    @cached_property
+    def column_mass(self) -> Floats:
+        """Largest |gradient| that any feature of a column can have in a weighted mean, whatever the weights.
+
+        The gradient of (column, assignment) is sum_t weight_t value_t (marginal - truth) with both in [0, 1].
+        """
+        weight = self.weights[self.example_of][self.columns.positions]
+        if len(self.columns.values):
+            weight = weight * np.abs(self.columns.values)
+        total = np.concatenate([np.zeros(1), np.cumsum(weight)])
+        return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
 
     @property
     def kinds(self) -> range:

@@ -92,6 +92,11 @@ class Problem(Candidates):
         return np.repeat(self.sent_ptr[:-1], np.diff(self.sent_ptr))
 
     @cached_property
+    def example_of(self) -> Ints:
+        """The sentence of each token."""
+        return np.repeat(np.arange(self.text.n_sentences), np.diff(self.sent_ptr))
+
+    @cached_property
     def token_weights(self) -> Floats:
         return np.repeat(self.weights, np.diff(self.sent_ptr))
 
@@ -113,18 +118,6 @@ class Problem(Candidates):
             if np.all(values == 1.0):
                 return int(c)
         return -1
-
-    @cached_property
-    def column_mass(self) -> Floats:
-        """Largest |gradient| that any feature of a column can have, whatever the weights.
-
-        The gradient of (column, pattern) is sum_t weight_t value_t (marginal - truth) with both in [0, 1].
-        """
-        weight = self.token_weights[self.columns.positions]
-        if len(self.columns.values):
-            weight = weight * np.abs(self.columns.values)
-        total = np.concatenate([np.zeros(1), np.cumsum(weight)])
-        return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
 
     def observed(self, kind: int) -> Ints:
         """Sorted column * L**k + code of the pairs (column, pattern of length k) seen in training.

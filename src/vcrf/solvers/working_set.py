@@ -265,8 +265,8 @@ class _Run(Run):
                 which = np.flatnonzero(np.isfinite(limit))
                 if len(which) * width > MAX_DENSE_CANDIDATES:
                     raise BudgetError(
-                        f"`norm='l2'` keeps a weight for each of {len(which) * width:,} candidates; the "
-                        f"budget is {MAX_DENSE_CANDIDATES:,}. Use `norm='elastic'`, fewer families, or only observed ones."
+                        f"`norm='l2'` keeps a weight for each of {len(which) * width:,} candidates; the budget is "
+                        f"{MAX_DENSE_CANDIDATES:,}. Use `norm='elastic'`, fewer families, or only observed candidates."
                     )
                 columns, code = np.repeat(which, width), np.tile(np.arange(width), len(which))
             parts.append(self.problem.join_features(columns.astype(np.uint32), k, code.astype(np.uint32)))

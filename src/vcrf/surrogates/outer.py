@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vcrf.problem import Problem
+from vcrf.problem import Candidates
 from vcrf.types import Floats
 
 
@@ -29,7 +29,7 @@ class Outer(Protocol):
     def __call__(self, values: Floats, weights: Floats) -> tuple[float, Floats]:
         """Value, and the share of each sentence: the derivative by its value."""
 
-    def mass(self, problem: Problem) -> Floats:
+    def mass(self, problem: Candidates) -> Floats:
         """Largest |gradient| that a feature of each column can have, whatever the weights."""
 
 
@@ -42,7 +42,7 @@ class Mean:
     def __call__(self, values: Floats, weights: Floats) -> tuple[float, Floats]:
         return float(weights @ values), weights
 
-    def mass(self, problem: Problem) -> Floats:
+    def mass(self, problem: Candidates) -> Floats:
         """That of the column: the marginal and the truth both lie in [0, 1]."""
         return problem.column_mass
 
@@ -74,13 +74,13 @@ class LogMean:
         value = max(peak + float(np.log(total)), 0.0)
         return value, np.exp(terms - value)
 
-    def mass(self, problem: Problem) -> Floats:
-        """Its largest mass in one sentence."""
+    def mass(self, problem: Candidates) -> Floats:
+        """Its largest mass in one example."""
         columns = problem.columns
         size = np.abs(columns.values) if len(columns.values) else np.ones(len(columns.positions))
         if not len(size):
             return np.zeros(len(columns))
-        number = np.searchsorted(problem.sent_ptr, columns.positions, side="right").astype(np.int64)
+        number = problem.example_of[columns.positions]
         column = np.repeat(np.arange(len(columns)), np.diff(columns.ptr))
         begins = np.flatnonzero(np.concatenate([[True], (np.diff(number) != 0) | (np.diff(column) != 0)]))
         out = np.zeros(len(columns))
