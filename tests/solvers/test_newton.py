@@ -32,13 +32,13 @@ from vcrf.surrogates.choice import crf
 many = settings(max_examples=60)
 
 
-@st.composite
 def set_policy(monkeypatch, **changes):
     """Other thresholds of the decisions, on both lattices."""
     for name in ("POLICY", "CHEAP_POLICY"):
         monkeypatch.setattr(newton_phase, name, replace(getattr(policy, name), **changes))
 
 
+@st.composite
 def quadratics(draw, singular=None):
     """A positive semidefinite matrix of 1 to 8 rows, g, w and c >= 0 for which the model is bounded below."""
     n = draw(st.integers(1, 8))

@@ -290,7 +290,7 @@ def test_huge_scores_have_posteriors(loss, exponent):
         automaton = automaton_of(loss, y, 3)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            log_z, posterior, mean = sentence.arc_posteriors(lattice, automaton)
+            log_z, posterior, mean = lattice.with_loss(automaton)
             for kind, form in FORMS:
                 found = evaluate(kind, lattice, automaton, y, form)
                 assert found.value >= 0.0
