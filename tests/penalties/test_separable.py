@@ -290,7 +290,7 @@ def test_unknown_norm_is_an_error():
 @pytest.mark.parametrize("ratio", [0.0, 1.0, -0.5, 1.5, np.nan])
 def test_ratio_of_the_elastic_net_lies_strictly_between(ratio):
     """At 0 and 1 it is another norm."""
-    words = r"l1_ratio must lie between 0 and 1, both excluded, .* norm='l2', at 1 norm='l1'"
+    words = r"`l1_ratio` must lie between 0 and 1, both excluded, .* `norm='l2'`, at 1 `norm='l1'`"
     with pytest.raises(InputError, match=words):
         FamilyPenalty.from_strengths(np.ones(1), "elastic", ratio)
 

@@ -30,7 +30,7 @@ def test_a_problem_larger_than_the_machine_is_refused(monkeypatch: pytest.Monkey
     """Before anything is allocated; the message says how much it needs and how much there is."""
     monkeypatch.setattr(effort, "total_memory", lambda: 1e6)
     X, y = many_labels(400)
-    with pytest.raises(BudgetError, match=r"at the least; there are 0.0 GB. Use fewer labels .*, tags=1, or fewer"):
+    with pytest.raises(BudgetError, match=r"at the least; there are 0.0 GB. Use fewer labels .*, `tags=1`, or fewer"):
         VCRF().fit(X, y)
 
 

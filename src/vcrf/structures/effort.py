@@ -67,7 +67,7 @@ def _size(problem: Problem) -> str:
 
 
 def _advice(problem: Problem) -> str:
-    shorter = f"tags={problem.order - 1}, " if problem.order > 1 else ""
+    shorter = f"`tags={problem.order - 1}`, " if problem.order > 1 else ""
     return f"Use fewer labels (a coarser column of tags), {shorter}or fewer sentences."
 
 
