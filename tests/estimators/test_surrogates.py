@@ -136,7 +136,7 @@ def test_open_labels_need_crf(corpus):
 def test_a_scan_beyond_the_budget_is_refused(estimator, corpus, monkeypatch):
     """Posteriors of arcs are kept at every token: the message says how much, and what to change."""
     monkeypatch.setattr("vcrf.structures.dense.MAX_ARC_BYTES", 1_000)
-    with pytest.raises(BudgetError, match=r"needs .* arcs at each of .* inference='patterns'"):
+    with pytest.raises(BudgetError, match=r"needs .* arcs at each of .* `inference='patterns'`"):
         estimator(loss="edit", inference="dense").fit(corpus.tokens, corpus.labels)
     # Left to choose, it takes the automaton, which keeps none.
     tagger = estimator(recipe="paper", loss="edit", base_strength=0.05, norm="elastic").fit(
