@@ -128,7 +128,10 @@ def test_messages_are_rendered_for_the_command_line() -> None:
     assert in_options("x: `tag='xpos'`, pass `format=\"columns\"` or `split=dev`.") == (
         "x: --tag xpos, pass --input-format columns or --split dev."
     )
-    assert in_options("Use `norm='l1'` or `tags=1`, `a=b`; tags=1") == "Use --norm l1 or --tags 1, `a=b`; tags=1"
+    assert (
+        in_options("Use norm='l1', inference='auto' or tags=1, a=b")
+        == "Use --norm l1, --inference auto or --tags 1, a=b"
+    )
     assert in_options("`factors` and `n_jobs`, `temperature` and `vcrf train`, the tags must be") == (
         "--factors and --threads, `temperature` and `vcrf train`, the tags must be"
     )

@@ -16,8 +16,8 @@ from vcrf.cli.interrupts import exit_code, stoppable
 
 FAILED, WRONG_CALL = 1, 2
 
-# A parameter in a message is code: `tags`, `norm='l1'`.
-_CODE = re.compile(r"`(\w+)(?:=([^`]*))?`")
+# A parameter in a message is code: `tags`, `norm='l1'`, and with its value in plain text too.
+_CODE = re.compile(r"`(\w+)(?:=([^`]*))?`|\b(\w+)=('[^']*'|-?\w+)")
 _QUOTES = "'\""
 
 
@@ -103,7 +103,7 @@ def in_options(message: str) -> str:
 def _as_option(code: re.Match[str]) -> str:
     from vcrf.arguments.parameters import PARAMETERS
 
-    name, value = code[1], code[2]
+    name, value = code[1] or code[3], code[2] or code[4]
     option = PARAMETERS[name].option if name in PARAMETERS else ""
     if not option:  # no parameter, or one that the command line does not have
         return code[0]

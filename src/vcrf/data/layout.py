@@ -58,7 +58,7 @@ def _conllu_field(field: str | int, role: str) -> int:
     if isinstance(field, str) or not -len(FIELDS) <= field < len(FIELDS):
         names = '"upos", "xpos" or ' if role == "tag" else ""
         raise InputError(
-            f"`{role}={field!r}`: expected {names}a number from {-len(FIELDS)} to {len(FIELDS) - 1}, "
+            f"{role}={field!r}: expected {names}a number from {-len(FIELDS)} to {len(FIELDS) - 1}, "
             f"for the {len(FIELDS)} fields of CoNLL-U ({', '.join(FIELDS)})."
         )
     return field % len(FIELDS)
