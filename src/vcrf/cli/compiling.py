@@ -15,10 +15,8 @@ def compile_notice() -> Iterator[None]:
     """Say once that kernels are being compiled, and afterwards how long that took."""
 
     def tell() -> None:
-        say(
-            "Compiling kernels"
-            + (": only on the first run, later ones find them on disk." if kernels._cache.are_kept() else " ...")
-        )
+        are_kept = kernels.compiling.are_kept()
+        say("Compiling kernels" + (": only on the first run, later ones find them on disk." if are_kept else " ..."))
 
     with kernels.compiling.watch_compiling(tell) as spent:
         yield

@@ -169,7 +169,6 @@ def _labels(scores: Potentials, y: UInts32 | Ints, i: int) -> Ints:
 
 
 def _frontier(scores: Potentials, i: int, labels: Ints, loss: Loss) -> tuple[Floats, Floats]:
-
     if not len(labels):
         return np.zeros(0), np.zeros(0)
     rivals, lattice = _rivals(loss, labels, scores.n_labels), scores.lattice(i)

@@ -179,7 +179,6 @@ _Kernel = Callable[[Block, Atoms, UInts64, Floats], None]
 
 
 def _maxima(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-
     kernels.rademacher.sample_maxima(
         atoms.n, atoms.ptr, atoms.columns, atoms.scales, len(block.columns), block.n_assignments, seeds, out
     )
@@ -187,7 +186,6 @@ def _maxima(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
 
 def _powers(q: float) -> _Kernel:
     def run(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-
         numbers = block.multiplicities.astype(np.float64)
         kernels.rademacher.sample_powers(
             atoms.n, atoms.ptr, atoms.columns, atoms.scales, numbers, block.n_assignments, q, seeds, out
@@ -198,7 +196,6 @@ def _powers(q: float) -> _Kernel:
 
 def _groups(groups: str) -> _Kernel:
     def run(block: Block, atoms: Atoms, seeds: UInts64, out: Floats) -> None:
-
         numbers = block.multiplicities.astype(np.float64)
         kernels.rademacher.sample_groups(
             atoms.n, atoms.ptr, atoms.columns, atoms.scales, numbers, block.n_assignments, groups == "attribute",

@@ -85,7 +85,6 @@ class PatternPotentials(Potentials):
         return PatternPotentials(ptr, node, self.tables, local, self.order, None, self.patterns)
 
     def _posterior(self, marginals: Floats) -> Floats:
-
         log_z, is_hard = np.zeros(len(self)), self._hard_sentences()
         if len(self.node):
             score = self._arc_scores
@@ -132,7 +131,6 @@ class PatternPotentials(Potentials):
 
     @cached_property
     def _local_arcs(self) -> kernels.patterns.LocalArcs:
-
         arcs = find_arcs(self._plan.automaton, self.local.size, self.local.code)
         factor = np.exp(np.clip(self.local.score, -700.0, 700.0))
         return kernels.patterns.LocalArcs(self.local.ptr, arcs.astype(np.uint32), self.local.score, factor)

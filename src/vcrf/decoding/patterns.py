@@ -124,7 +124,6 @@ def _local_patterns(longer: _Rows, positions: UInts32, rows: UInts32, values: Fl
 
 
 def _by_token(found: list[_Local], n_tokens: int) -> kernels.decode.PatternScores:
-
     positions = np.concatenate([np.zeros(0, np.int64), *(part.positions for part in found)])
     order = np.argsort(positions, kind="stable")
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(positions, minlength=n_tokens))])

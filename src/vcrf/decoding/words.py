@@ -74,7 +74,6 @@ class WordScorer:
         return self._score(text.sent_ptr, known, types[text.word_ids])
 
     def _score(self, sent_ptr: Ints, known: _KnownWords, types: UInts32) -> Potentials:
-
         rules = self._rules
         node = np.empty((len(types), rules.n_labels))
         local = kernels.words.score_tokens(
@@ -133,7 +132,6 @@ class _Rules:
         self.longer = _patterns(model, (model.lengths > 1) & ~is_plain)
 
     def _compile(self, rules: list[tuple[Template, int, int]], keys: UInts64) -> kernels.words.Templates:
-
         parts = [part for source, _, _ in rules for part in source.parts]
         readings = [reading for source, _, _ in rules for reading in source.readings]
         # At least four slots a key: most searches are for keys that are not there, and end soon.
@@ -158,7 +156,6 @@ class _KnownWords:
     """Word types read so far. Numbers and rows of types never change: only new ones are added, by one thread."""
 
     def __init__(self, rules: _Rules) -> None:
-
         self._rules = rules
         self._numbers: dict[str, int] = {}
         self._n_types = 0
@@ -210,7 +207,6 @@ class _KnownWords:
         self._numbers.update(zip(words, range(first, self._n_types), strict=True))
 
     def _add_types(self, readings: UInts64, is_boundary: bool = False) -> None:
-
         rules, n, first = self._rules, readings.shape[1], self._n_types
         last = first + n
         known = self._grown(last)
@@ -275,7 +271,6 @@ def _readings(rules: list[tuple[Template, int, int]]) -> list[tuple[str, WordCla
 
 
 def _patterns(model: Model, which: Bools) -> kernels.decode.PatternScores:
-
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[model.ptr]
     ptr = np.concatenate([np.zeros(1, np.int64), before])
     return kernels.decode.PatternScores(ptr, model.lengths[which], model.codes[which], model.weights[which])

@@ -86,7 +86,6 @@ class _Builder:
     zero_positions: list[UInts32] = field(default_factory=list)
 
     def add(self, source: int, found: Occurrences) -> None:
-
         ids, n = intern(found.keys)
         self.n_attributes[source] = n
         if n == 0:
@@ -127,7 +126,6 @@ class _Builder:
         return attributes[is_known], positions[is_known]
 
     def _reserve(self, n: int) -> None:
-
         need = self.n_columns + n
         if need > len(self.sig):
             size = max(need, 2 * len(self.sig))

@@ -90,7 +90,6 @@ def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n
 
 
 def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) -> KeyGroup:
-
     ptr, positions, _ = _take(columns, chosen)
     col_ptr, keys = np.zeros(len(chosen) + 1, np.int64), np.empty(len(positions), np.uint32)
     every = np.arange(len(chosen), dtype=np.uint32)

@@ -133,7 +133,6 @@ class Text:
         return len(np.unique(hashes[hashes != 0]))
 
     def _read(self, name: str, classes: WordClasses | None) -> UInts64:
-
         out = np.zeros(len(self.words) + 1, np.uint64)
         # The boundary reads as itself under every name: a hash that no word has.
         out[-1] = 2

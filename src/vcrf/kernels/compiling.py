@@ -9,6 +9,10 @@ from typing import Any
 
 from numba.core import event
 
+from vcrf.kernels._cache import are_kept
+
+__all__ = ["CompileTime", "are_kept", "watch_compiling"]
+
 
 class CompileTime(event.Listener):
     """Seconds spent compiling so far; nested compilations count once."""

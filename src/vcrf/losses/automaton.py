@@ -212,7 +212,6 @@ class LossAutomaton:
         return self.init + float(value[0])
 
     def _merged(self) -> LossAutomaton:
-
         cost_key = np.rint(self.cost / TINY).astype(np.int64)
         final_key = np.rint(self.final / TINY).astype(np.int64)
         new_ptr, kept, number = kernels.merging.merge(self.state_ptr, self.next, cost_key, final_key)

@@ -240,14 +240,12 @@ class Lookup(NamedTuple):
 
     @classmethod
     def build(cls, keys: UInts64, rows: Ints) -> Lookup:
-
         size = 1 << int(2 * len(rows) + 1).bit_length()
         slots_key, slots_id = np.zeros(size, np.uint64), np.zeros(size, np.uint32)
         kernels.hashing.intern_keys(keys[rows], slots_key, slots_id, np.empty(len(rows), np.uint32))
         return cls(np.append(rows, len(keys)).astype(np.uint32), slots_key, slots_id)
 
     def find(self, keys: UInts64) -> UInts32:
-
         ids = np.empty(len(keys), np.uint32)
         kernels.hashing.find_keys(keys, self.slots_key, self.slots_id, len(self.rows) - 1, ids)
         return self.rows[ids]

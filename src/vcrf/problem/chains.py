@@ -98,7 +98,7 @@ class Problem(Candidates):
 
     @cached_property
     def token_weights(self) -> Floats:
-        return np.repeat(self.weights, np.diff(self.sent_ptr))
+        return self.weights[self.example_of]
 
     def deep_weights(self, order: int) -> Floats:
         """Weight of each token that has order - 1 tokens before it in its sentence, else 0."""
@@ -133,7 +133,6 @@ class Problem(Candidates):
         return {}
 
     def _find_observed(self, k: int) -> Ints:
-
         out = np.empty(len(self.columns.positions), np.int64)
         n = kernels.gradient.observed_codes(
             self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, self.has_order(k), out

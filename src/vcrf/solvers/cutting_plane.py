@@ -294,7 +294,6 @@ class CuttingPlanes(Run):
         self.rows = np.concatenate([[0], np.cumsum(counts)]), *rows
 
     def _master(self) -> kernels.cuts.Master:
-
         ptr, row_ptr, index, value = self.rows
         penalty = self.penalty
         centre = np.zeros(len(self.active))

@@ -87,5 +87,4 @@ class GroupCuttingPlanes(CuttingPlanes):
         return super()._master()._replace(groups=group, member_ptr=first, l1=strengths, l2=np.zeros(0))
 
     def _kernels(self) -> tuple[Callable[..., None], Callable[..., float]]:
-
         return kernels.group_cuts.group_weights_of, kernels.group_cuts.group_ascend

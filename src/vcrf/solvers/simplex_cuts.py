@@ -178,7 +178,6 @@ class SimplexCuts(CuttingPlanes):
         return n_new + self._certify()
 
     def _ascend(self) -> None:
-
         for _ in range(_SWEEPS):
             for one in self.sentences:
                 if len(one) > 1:

@@ -71,7 +71,6 @@ def _least(plan: ChainPlan, weights: Floats, scale: float) -> kernels.pattern_he
 
 
 def _firing(plan: ChainPlan, by_arcs: ArcPlan, chosen: Ints) -> kernels.pattern_hessian.ArcFiring:
-
     row = np.full(len(plan), -1, np.int64)
     row[chosen] = np.arange(len(chosen))
     arc_row = np.full(by_arcs.automaton.n_arcs, -1, np.int64)

@@ -86,7 +86,6 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
 
 
 def _ends(loss: CompiledLoss) -> kernels.margin.Ends:
-
     return kernels.margin.Ends(
         loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
     )

@@ -102,7 +102,7 @@ class DensePotentials:
         is_varied = keep and not clamp
         variances = np.zeros((len(bounds), n_labels**tables.order if is_varied else 0))
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
-        token_weights = np.repeat(weights, np.diff(problem.sent_ptr))
+        token_weights = weights[problem.example_of]
         deep = np.where(problem.deep_weights(tables.order) > 0.0, token_weights, 0.0)
 
         def block(first: int, last: int) -> None:

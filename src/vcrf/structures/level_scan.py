@@ -68,7 +68,7 @@ class LevelScan:
         self.chain, self.found, self.limits, self.mass = chain, found, wanted.limits, wanted.mass
         self.problem, self.active, self.plan = chain.problem, found.plan, found.arcs
         self.n_labels, self.order = self.problem.n_labels, self.problem.order
-        self.token_weights = np.repeat(found.weights, np.diff(self.problem.sent_ptr))
+        self.token_weights = found.weights[self.problem.example_of]
         values = self.problem.columns.values
         self.most = max(1.0, float(np.abs(values).max(initial=0.0)))
         self.has_signs = bool(np.any(values < 0.0))
@@ -234,7 +234,6 @@ class LevelScan:
         return sums, _Pairs.joined(grown)
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> kernels.pattern_counts.LevelSums:
-
         s, problem, plan, loss = self.potentials, self.problem, self.plan, self.sums.loss
         bounds = cut(problem.sent_ptr, min(_BLOCKS, self.chain.n_blocks))
         contexts = np.flatnonzero(trie.node_of >= 0)
@@ -286,7 +285,6 @@ class LevelScan:
         return kernels.pattern_levels.Level(k, place, left_ptr, left)
 
     def _empty_sums(self, n_slots: int, n_pairs: int) -> kernels.pattern_counts.LevelSums:
-
         slots, by_pair = [np.zeros(n_slots) for _ in range(3)], [np.zeros(n_pairs) for _ in range(3)]
         return kernels.pattern_counts.LevelSums(*slots, *by_pair)
 
@@ -301,7 +299,6 @@ class LevelScan:
         pairs: ColumnPairs,
         sums: LevelSums,
     ) -> None:
-
         s, plan, weights = self.potentials, self.plan, self.sums.weights
         start, stop = int(self.problem.sent_ptr[i]), int(self.problem.sent_ptr[i + 1])
         if stop - start < k or weights[i] == 0.0:
@@ -438,7 +435,6 @@ class MixtureScan(LevelScan):
         self.mixture, self.least = mixture, 0.0
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
-
         mixture, n_slots = self.mixture, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         sums = self._empty_sums(n_slots, len(pairs.column) * self.n_labels)
         kernels.pattern_counts.count_mixture(

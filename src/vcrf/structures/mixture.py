@@ -45,7 +45,7 @@ def scan_mixture(chain: Chain, mixture: Mixture, wanted: Wanted) -> Scan:
     problem, n_labels, order = chain.problem, chain.problem.n_labels, max(2, wanted.order)
     arcs = np.zeros((problem.n_tokens if wanted.order > 1 else 0, n_labels**order))
     residuals = _residuals(problem, mixture, arcs, order)
-    token_weights = np.repeat(mixture.weights(problem), np.diff(problem.sent_ptr))
+    token_weights = mixture.weights(problem)[problem.example_of]
     if len(arcs):
         arcs /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
     empty, none = chain.compile(np.zeros(0, np.int64)), np.zeros((0, n_labels ** (order - 1)))
@@ -64,6 +64,6 @@ def _residuals(problem: Problem, mixture: Mixture, arcs: Floats, order: int) -> 
         problem.sent_ptr, mixture.sentence, mixture.label_ptr, mixture.labels, mixture.share, problem.n_labels, order,
         marginals, arcs,
     )  # fmt: skip
-    token_weights = np.repeat(mixture.weights(problem), np.diff(problem.sent_ptr))
+    token_weights = mixture.weights(problem)[problem.example_of]
     marginals[np.arange(problem.n_tokens), problem.y] -= token_weights
     return marginals

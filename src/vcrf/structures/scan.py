@@ -80,7 +80,6 @@ def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Float
 def _scan_length(
     chain: Chain, found: Posteriors, pairs: Floats | None, k: int, columns: UInts32, limits: Floats
 ) -> tuple[Ints, Floats]:
-
     if k == 1:
         return scan_labels(chain, found.residuals, columns, limits)
     problem, table = chain.problem, chain.problem.columns

@@ -88,14 +88,13 @@ class ChainSums:
     @property
     def token_weights(self) -> Floats:
         """Weight of the sentence of each token, (n_tokens,)."""
-        return np.repeat(self.weights, np.diff(self.potentials.chain.problem.sent_ptr))
+        return self.weights[self.potentials.chain.problem.example_of]
 
     def wrong_labels(self) -> Floats:
         """Mean number of wrong labels of each sentence."""
         problem = self.potentials.chain.problem
         at_truth = self.residuals[np.arange(problem.n_tokens), problem.y]
-        numbers = np.repeat(np.arange(problem.text.n_sentences), np.diff(problem.sent_ptr))
-        total = np.bincount(numbers, -at_truth, problem.text.n_sentences)
+        total = np.bincount(problem.example_of, -at_truth, problem.text.n_sentences)
         return np.asarray(total / np.where(self.weights > 0.0, self.weights, 1.0))
 
     def mean_losses(self) -> Floats:
