@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from vcrf.data import Corpus, read_corpus
     from vcrf.estimators import VCRF
     from vcrf.estimators.file import load
+    from vcrf.estimators.graph_crf import GraphCRF
     from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
     from vcrf.estimators.voting import vote
+    from vcrf.graphs import Graph
 
     __version__: str
 
@@ -18,6 +20,8 @@ __all__ = [
     "M3N",
     "VCRF",
     "Corpus",
+    "Graph",
+    "GraphCRF",
     "StructSVM",
     "VExponential",
     "VStructBoost",
@@ -35,6 +39,8 @@ _HOMES = {
     "VExponential": "vcrf.estimators.surrogates",
     "VStructBoost": "vcrf.estimators.surrogates",
     "Corpus": "vcrf.data",
+    "Graph": "vcrf.graphs",
+    "GraphCRF": "vcrf.estimators.graph_crf",
     "load": "vcrf.estimators.file",
     "read_corpus": "vcrf.data",
     "vote": "vcrf.estimators.voting",

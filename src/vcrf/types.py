@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Ints32: TypeAlias = NDArray[np.int32]
 UInts32: TypeAlias = NDArray[np.uint32]
 UInts64: TypeAlias = NDArray[np.uint64]
 UInts8: TypeAlias = NDArray[np.uint8]

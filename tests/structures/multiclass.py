@@ -43,6 +43,16 @@ class MultiClass(Candidates):
     def example_of(self):
         return np.arange(len(self.y))
 
+    @property
+    def log_outputs(self):
+        return float(np.log(self.n_labels))
+
+    def n_parts(self, kind):  # noqa: ARG002
+        return np.ones(len(self.y), np.int64)
+
+    def has_part(self, kind):  # noqa: ARG002
+        return np.ones(len(self.y), bool)
+
     @cached_property
     def matrix(self):
         """Values of the columns, (n_examples, n_columns)."""
@@ -87,6 +97,7 @@ class Softmax:
     weights: np.ndarray
     probabilities: np.ndarray
     values: np.ndarray
+    warm = None
 
     @property
     def residuals(self):
@@ -134,7 +145,7 @@ class SingleVariable:
     def work(self, columns, kinds):  # noqa: ARG002 - a feature costs nothing beside the product of matrices
         return np.zeros(len(columns), np.int64)
 
-    def prepare(self, plan, w, loss, purpose=Purpose.GRADIENT, order=1):  # noqa: ARG002 - every pass is the same
+    def prepare(self, plan, w, loss, purpose=Purpose.GRADIENT, order=1, warm=None):  # noqa: ARG002 - every pass is the same
         return Scores(self.problem, plan, w)
 
     def gradient(self, sums):

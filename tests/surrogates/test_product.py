@@ -25,8 +25,8 @@ from vcrf.structures.hard import lattice_arcs
 from vcrf.structures.structure import Purpose
 from vcrf.structures.tables import build_tables, key_scores, slot_corrections
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.structures.workers import Workers
 from vcrf.surrogates import evaluate
+from vcrf.workers import Workers
 
 few = settings(max_examples=25)
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), HammingLoss() + 2.0 * AlignedNgramLoss(3)]

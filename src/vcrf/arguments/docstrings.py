@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TypeVar
 
-from vcrf.arguments.parameters import ESTIMATOR, Parameter
+from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS, Parameter
 
 T = TypeVar("T")
 
@@ -15,7 +15,9 @@ _MARK, _INDENT, _WIDTH = "    {parameters}\n", " " * 4, 120
 def documented(cls: type[T]) -> type[T]:
     """Put the parameters into the docstring of a class, in place of {parameters}."""
     if cls.__doc__ is not None:  # there is none under python -OO
-        cls.__doc__ = cls.__doc__.replace(_MARK, "".join(map(_section, ESTIMATOR)))
+        own = getattr(cls, "_parameters", None)
+        listed = ESTIMATOR if own is None else [PARAMETERS[name] for name in own]
+        cls.__doc__ = cls.__doc__.replace(_MARK, "".join(map(_section, listed)))
     return cls
 
 

@@ -253,4 +253,34 @@ FUNCTIONS = (
               flag="--noise", metavar="X"),
 )  # fmt: skip
 
-PARAMETERS = {parameter.name: parameter for parameter in (*ESTIMATOR, *FUNCTIONS)}
+# Of estimators of graphs.
+GRAPHS = (
+    Parameter(
+        "directed", True, Other("bool or names of edge types"),
+        "Whether the order of an edge's two nodes matters; or the names of the edge types where it does.",
+        "Where it does not, both orders of two labels have one weight.",
+    ),
+    Parameter(
+        "scale", True, Flag(),
+        "Whether columns of arrays are brought to mean 0 and standard deviation 1.",
+        "Columns of 0 and 1 stay as they are, and sparse ones are not shifted.",
+    ),
+    Parameter(
+        "max_table", 200_000, COUNT,
+        "Entries of the largest table of exact sums.",
+        "Graphs that need larger ones are relaxed: their sums are bounded from above by those of blocks, and the "
+        "certificate is of that problem.",
+    ),
+    Parameter(
+        "block_width", 2, COUNT,
+        "Rows and columns of the strips that a grid is cut into where it is relaxed.",
+        "Wider ones are tighter and slower. Other graphs are cut into forests.",
+    ),
+)  # fmt: skip
+# In the order of the signature of `GraphCRF`.
+GRAPH_ESTIMATOR = (
+    "surrogate", "loss", "norm", "l1_ratio", "base_strength", "complexity_strength", "complexities", "directed",
+    "scale", "max_table", "block_width", "tol", "max_passes", "n_jobs", "verbose", "callback", "random_state",
+)  # fmt: skip
+
+PARAMETERS = {parameter.name: parameter for parameter in (*ESTIMATOR, *FUNCTIONS, *GRAPHS)}

@@ -57,6 +57,12 @@ MAX_MARGIN: Recipes = {
     "paper": replace(LOG_MEAN["paper"], tol=1e-2),
 }
 
+# Graphs: what costs the loss of one wrong label.
+GRAPH = replace(
+    _ACCURATE, occurrences=0.1, norm="l2", l1_ratio=0.5, count_power=0.0, factors=False,
+    loss="hamming:normalised=False", temperature=1.0, aim=1.0,
+)  # fmt: skip
+
 # The parameters that a recipe has a value for.
 NAMES = tuple("base_strength" if field.name == "occurrences" else field.name for field in fields(Recipe)[:-1])
 # Below this `tol` itself is aimed at: whoever asks for so small a gap means it.

@@ -25,6 +25,7 @@ from vcrf.complexity.corollaries import linear_l1, linear_l2, multiclass_group, 
 from vcrf.complexity.counts import Block, FamilyCounts, FeatureCounts, Incidence
 from vcrf.complexity.dense import dense_complexity
 from vcrf.complexity.features import FeatureComplexities, feature_complexities
+from vcrf.complexity.graphs import dense_features, graph_counts
 from vcrf.complexity.integral import gaussian_integral
 from vcrf.complexity.margins import MarginFrontier, additive_losses, margin_frontier
 from vcrf.complexity.report import FamilyShare, RiskReport, risk_report
@@ -46,9 +47,11 @@ __all__ = [
     "best_margin",
     "concentration",
     "dense_complexity",
+    "dense_features",
     "family_complexities",
     "feature_complexities",
     "gaussian_integral",
+    "graph_counts",
     "group_bound",
     "group_rademacher",
     "heldout",

@@ -14,8 +14,8 @@ from vcrf.complexity.counts import FamilyCounts, FeatureCounts
 from vcrf.complexity.features import feature_complexities
 from vcrf.complexity.sampling import rademacher
 from vcrf.errors import InputError
-from vcrf.families.family import Family, paper_complexities
-from vcrf.problem import Problem
+from vcrf.families.family import Family
+from vcrf.problem import Candidates
 from vcrf.types import Floats
 
 
@@ -40,7 +40,7 @@ def check_complexities(choice: str | Mapping[str, float], families: list[Family]
             )
 
 
-def family_complexities(choice: str | Mapping[str, float], problem: Problem) -> Floats:
+def family_complexities(choice: str | Mapping[str, float], problem: Candidates) -> Floats:
     """r_k of every family of a problem, (n_families,).
 
     Parameters
@@ -64,7 +64,7 @@ def family_complexities(choice: str | Mapping[str, float], problem: Problem) -> 
     if not isinstance(choice, str):
         return np.array([choice[family.name] for family in problem.families], np.float64)
     if choice == "paper":
-        return paper_complexities(problem.families, problem.text, problem.n_labels)
+        return problem.paper_complexities()
     if choice == "feature":
         return feature_complexities(problem).means
     counts = FamilyCounts(problem)

@@ -22,7 +22,7 @@ from vcrf.errors import InputError
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.problem import Problem
+    from vcrf.problem import Candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ class FamilyCounts:
     lengths that the families have (`factors="joint"`: the graph of the whole model, for bounds on its risk).
     """
 
-    problem: Problem
+    problem: Candidates
     factors: str = "family"
 
     def __post_init__(self) -> None:
@@ -222,18 +222,16 @@ class FamilyCounts:
 
     def family(self, f: int) -> FeatureCounts:
         """The features of family f."""
-        return FeatureCounts((self._block(self.problem.families[f].tags, f),), self.problem.text.n_sentences)
+        return FeatureCounts((self._block(self.problem.families[f].tags, f),), len(self.problem.weights))
 
     def union(self) -> FeatureCounts:
         """The features of all families together."""
-        return FeatureCounts(tuple(self._block(k, None) for k in self.lengths), self.problem.text.n_sentences)
+        return FeatureCounts(tuple(self._block(k, None) for k in self.lengths), len(self.problem.weights))
 
     def graph_sizes(self, k: int) -> Floats:
         """|F_i| of each sentence, for features with k labels."""
         counted = (k,) if self.factors == "family" else self.lengths
-        n_tokens = np.diff(self.problem.sent_ptr)
-        total = np.sum([np.maximum(n_tokens - other + 1, 0) for other in counted], axis=0)
-        return np.asarray(total, np.float64)
+        return np.asarray(np.sum([self.problem.n_parts(other) for other in counted], axis=0), np.float64)
 
     def factor_sizes(self, k: int) -> Floats:
         """|F_i| at every position that k labels can end at, else 0; (n_tokens,)."""
@@ -245,15 +243,13 @@ class FamilyCounts:
 
     @cached_property
     def _incidences(self) -> dict[int, Incidence]:
-        problem = self.problem
-        depth = np.arange(problem.n_tokens) - problem.starts + 1
-        columns = problem.columns
+        problem, columns = self.problem, self.problem.columns
         return {
             k: Incidence(
                 columns.ptr,
                 columns.positions,
                 columns.values,
-                np.where(depth >= k, np.repeat(self.graph_sizes(k), np.diff(problem.sent_ptr)), 0.0),
+                np.where(problem.has_part(k), self.graph_sizes(k)[problem.example_of], 0.0),
             )
             for k in self.lengths
         }
@@ -274,7 +270,7 @@ class FamilyCounts:
         of_class = np.bincount(classes[counted], minlength=len(problem.columns.class_sources))
         members = of_class[problem.columns.classes]
         chosen = np.flatnonzero(members)
-        return Block(self._incidences[k], problem.n_labels**k, chosen, members[chosen])
+        return Block(self._incidences[k], problem.space.size(k), chosen, members[chosen])
 
 
 def check_radius(radius: float) -> float:

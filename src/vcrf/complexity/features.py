@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vcrf.complexity.counts import FamilyCounts
-from vcrf.problem import Problem
+from vcrf.problem import Candidates
 from vcrf.types import Floats
 
 
@@ -39,10 +39,10 @@ class FeatureComplexities:
         return self.factors * self.mean_sizes
 
 
-def feature_complexities(problem: Problem) -> FeatureComplexities:
+def feature_complexities(problem: Candidates) -> FeatureComplexities:
     """r_j of every feature of a problem."""
     counts = FamilyCounts(problem, "joint")
-    m = problem.text.n_sentences
+    m = len(problem.weights)
     sizes = np.full((problem.order + 1, len(problem.columns)), 1.0 / m)
     for k in counts.lengths:
         variances = counts.variances(k)

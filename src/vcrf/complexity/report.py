@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +21,7 @@ from vcrf.families.text import Text
 from vcrf.losses import Loss
 from vcrf.model import Model
 from vcrf.model.facts import data_checksum
-from vcrf.problem import Problem, build_problem
+from vcrf.problem import Candidates, Problem, build_problem
 from vcrf.types import UInts32
 
 # Radii of the grid over norms: the complexity term pays at most this factor for not knowing the norm in advance.
@@ -220,15 +219,15 @@ def _weighted_rule(penalty: float, loss_at: Callable[..., float], setting: Mappi
 
 
 def _voted_rule(
-    problem: Problem,
+    problem: Candidates,
     norms: WeightNorms,
     units: list[float],
     largest_value: float,
     loss_at: Callable[..., float],
     setting: Mapping[str, object],
 ) -> _Rule:
-    longest = int(np.diff(problem.sent_ptr).max())
-    log_c = longest * math.log(problem.n_labels)
+    log_c = problem.log_outputs
+    longest = max(int(problem.n_parts(kind).max(initial=0)) for kind in problem.kinds)
 
     def rule(rho: float) -> Bound:
         found = theorem3_any_norm(

@@ -34,21 +34,20 @@ from vcrf.classes import as_classes
 from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.complexity.features import feature_complexities
 from vcrf.decoding.constraints import as_constraints, check_constraints
-from vcrf.errors import NotFittedError
 from vcrf.estimators.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.estimators.parameters import Parameters, TrainingData
+from vcrf.estimators.trained import Trained
 from vcrf.families import class_families
 from vcrf.families.explicit import AttributeText
-from vcrf.model import FamilyFacts
 from vcrf.model.build import build_model
 from vcrf.problem import build_problem
-from vcrf.solvers.result import IterationRecord, SolverResult, Status, Watch
+from vcrf.solvers.result import SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
 
 
 @documented
-class VCRF(Parameters):
+class VCRF(Trained, Parameters):
     """Voted Conditional Random Field.
 
     Minimises, over the weights w of all features (attribute x tag pattern),
@@ -319,44 +318,3 @@ class VCRF(Parameters):
             "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose),
         }
-
-    @property
-    def objective_(self) -> float:
-        """Value of the problem at the weights."""
-        return self._result().objective
-
-    @property
-    def gap_(self) -> float:
-        """Certified bound on the objective less the optimum."""
-        return self._result().gap
-
-    @property
-    def kkt_violation_(self) -> float:
-        """Largest violation of the optimality conditions, relative to the feature's strength."""
-        return self._result().kkt_violation
-
-    @property
-    def n_active_(self) -> int:
-        """Number of (merged) features with a weight."""
-        return self._result().n_active
-
-    @property
-    def history_(self) -> list[IterationRecord]:
-        """Records of the solver's rounds."""
-        return self._result().history
-
-    @property
-    def status_(self) -> Status:
-        """Why the solver stopped."""
-        return self._result().status
-
-    @property
-    def families_(self) -> list[FamilyFacts]:
-        """Complexity, strength, size and weight of each family."""
-        return self._model().families
-
-    def _result(self) -> SolverResult:
-        self._model()
-        if not hasattr(self, "result_"):
-            raise NotFittedError("This tagger was combined from others (`vote`): it has no objective, gap or status.")
-        return self.result_

@@ -1,9 +1,9 @@
 """Factor graphs of any shape: built, drawn, scored, summed and maximised exactly."""
 
 from vcrf.graphs.builders import chain, grid, multiclass, skip_chain, tree
-from vcrf.graphs.counts import dense_features, graph_counts
 from vcrf.graphs.drawing import draw, to_dot
 from vcrf.graphs.elimination import MAX_TABLE, elimination_order
+from vcrf.graphs.example import Graph
 from vcrf.graphs.graph import Factor, FactorGraph
 from vcrf.graphs.scored import ScoredGraph
 
@@ -11,12 +11,11 @@ __all__ = [
     "MAX_TABLE",
     "Factor",
     "FactorGraph",
+    "Graph",
     "ScoredGraph",
     "chain",
-    "dense_features",
     "draw",
     "elimination_order",
-    "graph_counts",
     "grid",
     "multiclass",
     "skip_chain",

@@ -9,7 +9,6 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.families.explicit import AttributeText, NamedFeature
-from vcrf.families.family import paper_complexities
 from vcrf.families.text import Text
 from vcrf.model.facts import training_facts
 from vcrf.model.model import FamilyFacts, Model
@@ -154,7 +153,7 @@ def _family_facts(
 ) -> list[FamilyFacts]:
     n = len(problem.families)
     if complexities is None:
-        complexities = paper_complexities(problem.families, problem.text, problem.n_labels)
+        complexities = problem.paper_complexities()
     of_entry = problem.family_of[entries.sources, entries.lengths]
     n_active = np.bincount(of_entry, minlength=n)
     mass = np.bincount(of_entry, np.abs(entries.weights), n)

@@ -9,9 +9,9 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.families.columns import ColumnTable
-from vcrf.families.family import Family, Source
+from vcrf.families.family import Family, Source, paper_complexities
 from vcrf.families.text import Text
-from vcrf.problem.parts import PartSpace
+from vcrf.graphs.parts import PartSpace
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -54,6 +54,19 @@ class Candidates(ABC):
     def example_of(self) -> Ints:
         """The example of each instance, (n_instances,)."""
 
+    @abstractmethod
+    def n_parts(self, kind: int) -> Ints:
+        """Parts of a kind in each example, (n_examples,)."""
+
+    @abstractmethod
+    def has_part(self, kind: int) -> Bools:
+        """Whether there is a part of a kind at each instance, (n_instances,)."""
+
+    @property
+    @abstractmethod
+    def log_outputs(self) -> float:
+        """Log of the number of outputs of the example that has most."""
+
     @cached_property
     def column_mass(self) -> Floats:
         """Largest |gradient| that any feature of a column can have in a weighted mean, whatever the weights.
@@ -65,6 +78,10 @@ class Candidates(ABC):
             weight = weight * np.abs(self.columns.values)
         total = np.concatenate([np.zeros(1), np.cumsum(weight)])
         return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
+
+    def paper_complexities(self) -> Floats:
+        """r_k = sqrt(2 log|H_k| / m) of every family, (n_families,)."""
+        return paper_complexities(self.families, self.text, self.n_labels)
 
     @property
     def kinds(self) -> range:

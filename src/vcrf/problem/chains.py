@@ -6,6 +6,7 @@ significant).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,8 +19,8 @@ from vcrf.families.columns import ColumnTable, read_columns
 from vcrf.families.family import Family, Source
 from vcrf.families.keys import partitions
 from vcrf.families.text import Text
+from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
-from vcrf.problem.parts import PartSpace
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -95,6 +96,17 @@ class Problem(Candidates):
     def example_of(self) -> Ints:
         """The sentence of each token."""
         return np.repeat(np.arange(self.text.n_sentences), np.diff(self.sent_ptr))
+
+    def n_parts(self, kind: int) -> Ints:
+        return np.asarray(np.maximum(np.diff(self.sent_ptr) - kind + 1, 0))
+
+    def has_part(self, kind: int) -> Bools:
+        """Positions that so many labels can end at."""
+        return np.asarray(np.arange(self.n_tokens) - self.starts + 1 >= kind)
+
+    @property
+    def log_outputs(self) -> float:
+        return int(np.diff(self.sent_ptr).max(initial=0)) * math.log(self.n_labels)
 
     @cached_property
     def token_weights(self) -> Floats:

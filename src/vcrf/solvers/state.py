@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ class State:
     smooth: float = np.inf  # F + l2 part
     g_value: Floats = field(default_factory=lambda: np.zeros(0))
     g: Floats = field(default_factory=lambda: np.zeros(0))
+    warm: Any = None  # what a pass nearby can begin from
 
     @property
     def objective(self) -> float:

@@ -281,7 +281,7 @@ class _Run(Run):
     def evaluate(self, state: State, w: Floats) -> State:
         """The state at other weights of the same working set."""
         self.check_limit()
-        return self._see(state, self.objective.at(state.plan, w))
+        return self._see(state, self.objective.at(state.plan, w, state.warm))
 
     def _see(self, state: State, point: Point) -> State:
         """The state at a point of the same working set."""
@@ -294,12 +294,12 @@ class _Run(Run):
         extra, g_extra = self.penalty.smooth(state.groups, point.w)
         return State(
             state.plan, state.groups, state.thresholds, point.w, point.value, point.value + extra, point.gradient,
-            point.gradient + g_extra,
+            point.gradient + g_extra, point.warm,
         )  # fmt: skip
 
     def curvature(self, state: State) -> Floats:
         """Curvatures of the surrogate at a state, for the price of a pass."""
-        return self.objective.curvature(self.objective.at(state.plan, state.w), self.variances)
+        return self.objective.curvature(self.objective.at(state.plan, state.w, state.warm), self.variances)
 
     def try_weights(self, state: State, w: Floats) -> State:
         """As `evaluate` for a trial of a line search: infinity where such large weights are beyond the budget."""
@@ -318,11 +318,13 @@ class _Run(Run):
         """Value, gradient and lower bound from a scan of all candidates."""
         share = self.newton.scan_share(state)
         limits = self.limits if share == 1.0 else {k: share * limit for k, limit in self.limits.items()}
-        point, scan = self.objective.scan(state.plan, state.w, limits, may_stop=self.n_short_scans > 0)
+        point, scan = self.objective.scan(state.plan, state.w, limits, self.n_short_scans > 0, state.warm)
         self.n_short_scans -= not scan.is_complete
         self.variances = scan.variances
         if scan.is_complete:
-            found = certify(self.penalty, point.value - float(point.w @ point.gradient), scan.features, scan.gradients)
+            tangent = point.value - float(point.w @ point.gradient)
+            intercept = tangent if scan.intercept is None else scan.intercept
+            found = certify(self.penalty, intercept, scan.features, scan.gradients)
             self.lower_bound, self.excess = max(self.lower_bound, found.lower_bound), found.excess
         state = self._state(state, point)
         self.violation = self._kkt_violation(state, scan) if scan.is_complete else np.inf
@@ -389,7 +391,7 @@ class _Run(Run):
             self.quasi_newton.memory.resize(np.flatnonzero(kept), where, len(features))
         self._best = self._compile(features, w)
         # A pass that is made even past the limit.
-        point = self.objective.at(self._best.plan, w)
+        point = self.objective.at(self._best.plan, w, state.warm)
         state = self._see(self._best, point)
         self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
         return state

@@ -31,8 +31,8 @@ from vcrf.structures.sums import (
     empty_output,
 )
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.structures.workers import Workers, cut
 from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.workers import Workers, cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import PassOutput
@@ -89,7 +89,13 @@ class Chain:
     # ----- sums
 
     def prepare(
-        self, plan: ChainPlan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+        self,
+        plan: ChainPlan,
+        w: Floats,
+        loss: TrainingLoss,
+        purpose: Purpose = Purpose.GRADIENT,
+        order: int = 1,
+        warm: None = None,  # noqa: ARG002 - sums over chains need no start
     ) -> ChainPotentials:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
         if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):

@@ -6,8 +6,8 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
-from vcrf.structures.workers import Workers
 from vcrf.types import Floats
+from vcrf.workers import Workers
 
 
 def gradient_of(

@@ -20,8 +20,8 @@ from vcrf.structures.plan import ArcPlan, ChainPlan
 from vcrf.structures.scan import scan_labels
 from vcrf.structures.structure import Scan, Wanted
 from vcrf.structures.sums import ChainSums, KnownVariances
-from vcrf.structures.workers import cut
 from vcrf.types import Bools, Floats, Ints
+from vcrf.workers import cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie

@@ -11,8 +11,8 @@ from vcrf import kernels
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Problem
-from vcrf.structures.workers import cut
 from vcrf.types import Floats, Ints, UInts32
+from vcrf.workers import cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.patterns import Graph

@@ -12,8 +12,8 @@ from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
 from vcrf.structures.structure import Scan, Wanted
 from vcrf.structures.sums import ChainSums
-from vcrf.structures.workers import cut
 from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.workers import cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables

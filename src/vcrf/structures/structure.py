@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -52,6 +51,10 @@ class Sums(Protocol):
     def wrong_labels(self) -> Floats:
         """Mean number of wrong labels of each example."""
 
+    @property
+    def warm(self) -> Any:
+        """What a pass at weights nearby can begin from; None if nothing."""
+
 
 class Potentials(Protocol):
     """A plan at some weights: all that a pass reads."""
@@ -61,10 +64,10 @@ class Potentials(Protocol):
     @property
     def w(self) -> Floats: ...
 
-    def values(self, loss: TrainingLoss) -> Floats:
+    def values(self, loss: Any) -> Floats:
         """The log of the sum of each example, less the score of the truth."""
 
-    def sums(self, loss: TrainingLoss, weights: Floats) -> Any:
+    def sums(self, loss: Any, weights: Floats) -> Any:
         """One pass, with so much weight on each example."""
 
 
@@ -74,7 +77,8 @@ class Scan(NamedTuple):
     A scan that is not complete has left out larger parts: it finds violators, and certifies nothing.
     `norms`, where there are any, bound the norm of all gradients of each column (and kind) that can exceed a limit; of
     kind 1 it is inf where one exceeds its limit, and else 0. `variances` is what the structure
-    remembers of it for the curvatures of later passes.
+    remembers of it for the curvatures of later passes. `intercept`, of a relaxed structure: the gradients are then the
+    slopes g of an affine function a + g.w that lies below F, and it is a; None: they are those of F itself.
     """
 
     features: Ints
@@ -82,6 +86,7 @@ class Scan(NamedTuple):
     is_complete: bool = True
     norms: dict[int, Floats] | None = None
     variances: Any = None
+    intercept: float | None = None
 
 
 class Wanted(NamedTuple):
@@ -122,9 +127,15 @@ class Structure(Protocol):
         """Entries that features add to each pass; 0 where they cost nothing."""
 
     def prepare(
-        self, plan: Any, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+        self,
+        plan: Any,
+        w: Floats,
+        loss: Any,
+        purpose: Purpose = Purpose.GRADIENT,
+        order: int = 1,
+        warm: Any = None,
     ) -> Potentials:
-        """The plan at the weights; its `values` and `sums` are passes over the data."""
+        """The plan at the weights; its `values` and `sums` are passes over the data, from `warm` of a point nearby."""
 
     def gradient(self, sums: Any) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""

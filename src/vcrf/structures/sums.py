@@ -79,6 +79,7 @@ class ChainSums:
     clamped: Any = None
     variances: Floats = field(default_factory=lambda: np.zeros(0))
     means: Floats = field(default_factory=lambda: np.zeros(0))
+    warm = None
 
     @property
     def plan(self) -> ChainPlan:

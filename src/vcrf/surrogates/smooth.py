@@ -8,12 +8,12 @@ structboost   log-mean of log F_i,  F_i = sum_y loss(y) exp(w.delta(y))
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from vcrf.structures.structure import Plan, Potentials, Purpose, Scan, Structure, Sums
-from vcrf.structures.training_loss import TrainingLoss
 from vcrf.surrogates.outer import Outer
 from vcrf.surrogates.similar import SimilarLoss, add_between
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -39,6 +39,11 @@ class Point:
     gradient: Floats
     sums: Any
 
+    @property
+    def warm(self) -> Any:
+        """What a pass at weights nearby can begin from."""
+        return self.sums.warm
+
 
 class SmoothObjective:
     """F(w), its gradient, the scan of all candidates and Newton's Hessian.
@@ -59,7 +64,7 @@ class SmoothObjective:
         self,
         structure: Structure,
         outer: Outer,
-        loss: TrainingLoss,
+        loss: Any,
         weights: Floats,
         mass: Floats,
         has_hessian: bool = True,
@@ -68,7 +73,10 @@ class SmoothObjective:
         self.weights, self.mass = weights, mass
         self.has_hessian = has_hessian and structure.has_hessian
         self.n_passes = 0
-        self._similar = SimilarLoss(loss)
+
+    @cached_property
+    def _similar(self) -> SimilarLoss:
+        return SimilarLoss(self.loss)
 
     @property
     def keep(self) -> Bools:
@@ -97,22 +105,24 @@ class SmoothObjective:
         """End the threads."""
         self.structure.close()
 
-    def at(self, plan: Plan, w: Floats) -> Point:
-        """One pass: value and gradient on the plan's features."""
-        return self._point(self.structure.prepare(plan, w, self.loss))
+    def at(self, plan: Plan, w: Floats, warm: Any = None) -> Point:
+        """One pass: value and gradient on the plan's features; `warm` is that of a point nearby."""
+        return self._point(self.structure.prepare(plan, w, self.loss, warm=warm))
 
     def curvature(self, point: Point, variances: Any) -> Floats:
         """A diagonal for the scale of steps; `variances` are those of the last scan, or None."""
         return self.structure.curvature(point.sums, variances)
 
-    def scan(self, plan: Plan, w: Floats, limits: dict[int, Floats], may_stop: bool = False) -> tuple[Point, Scan]:
+    def scan(
+        self, plan: Plan, w: Floats, limits: dict[int, Floats], may_stop: bool = False, warm: Any = None
+    ) -> tuple[Point, Scan]:
         """One pass, and all candidates whose |gradient| exceeds their limit.
 
         limits[kind] is (n_columns,), the limit of parts of a kind with each column; inf = no candidate.
         Nothing is stored for the candidates that stay below it.
         """
         wanted = self.structure.wanted(self.mass, limits)
-        point = self._point(self.structure.prepare(plan, w, self.loss, Purpose.SCAN, wanted.order))
+        point = self._point(self.structure.prepare(plan, w, self.loss, Purpose.SCAN, wanted.order, warm))
         return point, self.structure.scan(point.sums, point.gradient, wanted, may_stop)
 
     def hessian(self, plan: Plan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats | None:
@@ -137,7 +147,7 @@ class SmoothObjective:
         add_between(out, self.structure.sentence_gradients(sums, chosen))
         return out
 
-    def _sums(self, potentials: Potentials, loss: TrainingLoss) -> tuple[float, Sums]:
+    def _sums(self, potentials: Potentials, loss: Any) -> tuple[float, Sums]:
         """One pass, and F; where the shares follow from the values, in two sweeps, values first."""
         self.n_passes += 1
         if self.outer.is_linear:

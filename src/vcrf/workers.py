@@ -28,6 +28,15 @@ class Workers:
             for _ in self._pool.map(lambda block: function(*block), blocks):
                 pass
 
+    def run_each(self, function: Callable[[int], object], items: Sequence[int]) -> None:
+        """Call function(item) for each of some items."""
+        if self._pool is None or len(items) < 2:
+            for item in items:
+                function(item)
+        else:
+            for _ in self._pool.map(function, items):
+                pass
+
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:

@@ -1,0 +1,209 @@
+"""Sums, maxima and draws over many graphs, exact or bounded by blocks, on a few threads."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf import kernels
+from vcrf.errors import BudgetError
+from vcrf.graphs.layout import Layout
+from vcrf.types import Floats, Ints
+from vcrf.workers import Workers, cut
+
+# Fixed, so that results do not depend on the number of threads.
+N_BLOCKS = 64
+# Of decoding with blocks: temperatures, sweeps there and back at each, and rounds of changing single values.
+_TEMPERATURES = (1.0, 0.3, 0.1)
+_DECODING_SWEEPS, _CLIMBS = 10, 20
+
+
+class Best(NamedTuple):
+    """Values of all variables; the score of each example, and a bound on the best: they meet where it is proven."""
+
+    y: Ints
+    scores: Floats
+    bounds: Floats
+
+
+class GraphInference:
+    """Sums and maxima over the graphs of a layout, on a few threads."""
+
+    def __init__(self, layout: Layout, threads: int = 1) -> None:
+        self.layout = layout
+        self.workers = Workers(threads)
+        self.is_exact = bool(layout.is_exact.all())
+        work = np.concatenate([[0], np.cumsum(layout.work + 1)])
+        self.bounds = cut(work, N_BLOCKS)
+
+    @property
+    def n_scores(self) -> int:
+        return int(self.layout.score_ptr[-1])
+
+    def no_messages(self) -> Floats:
+        """Messages to begin with."""
+        return np.zeros(int(self.layout.message_ptr[-1]))
+
+    def _run(self, kernel: Callable[..., object], *arrays: object, only: Sequence[int] | None = None) -> None:
+        layout = self.layout
+        if only is None:
+            self.workers.run(lambda a, b: kernel(layout.shapes, layout.examples, a, b, *arrays), self.bounds)
+        else:
+            self.workers.run_each(lambda i: kernel(layout.shapes, layout.examples, i, i + 1, *arrays), only)
+
+    def values(
+        self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
+    ) -> tuple[Floats, Floats]:
+        """U of each example at a temperature, and the messages after so many sweeps there and back."""
+        out, new = np.zeros(self.layout.n_examples), messages.copy()
+        self._run(kernels.graph_pass.values, scores, new, temperature, n_sweeps, out)
+        return out, new
+
+    def marginals(
+        self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
+    ) -> tuple[Floats, Floats, Floats]:
+        """U, marginals of all assignments of parts, and messages."""
+        out, parts, new = np.zeros(self.layout.n_examples), np.zeros(self.n_scores), messages.copy()
+        self._run(kernels.graph_pass.marginals, scores, new, temperature, n_sweeps, out, parts)
+        return out, parts, new
+
+    def repaired(
+        self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """The same, marginals on which the blocks agree, and their entropies."""
+        out, new = np.zeros(self.layout.n_examples), messages.copy()
+        parts, agreed, entropies = np.zeros(self.n_scores), np.zeros(self.n_scores), np.zeros(len(out))
+        self._run(kernels.graph_repair.repaired, scores, new, temperature, n_sweeps, out, parts, agreed, entropies)
+        return out, parts, new, agreed, entropies
+
+    def close(self) -> None:
+        """End the threads."""
+        self.workers.close()
+
+    # ----- the best assignment
+
+    def best(self, scores: Floats) -> Best:
+        """A best assignment of each example: exact, or the best that was found with a bound."""
+        layout = self.layout
+        y = np.zeros(len(layout.types), np.int64)
+        exact, relaxed = np.flatnonzero(layout.is_exact).tolist(), np.flatnonzero(~layout.is_exact).tolist()
+        self._run(kernels.graph_decode.best, scores, layout.variable_ptr, y, only=exact)
+        found = self.score(scores, y)
+        bounds = found.copy()
+        if relaxed:
+            self._cool(scores, y, found, bounds, relaxed)
+        return Best(y, found, bounds)
+
+    def score(self, scores: Floats, y: Ints) -> Floats:
+        """The score of an assignment of each example."""
+        layout = self.layout
+        return np.asarray(np.bincount(layout.example_of, scores[layout.entries(y)], layout.n_examples), np.float64)
+
+    def _cool(self, scores: Floats, y: Ints, found: Floats, bounds: Floats, left: list[int]) -> None:
+        """Marginals at falling temperatures, their best values climbing; until bound and score meet."""
+        layout, messages = self.layout, self.no_messages()
+        found[left], bounds[left] = -np.inf, np.inf
+        for temperature in _TEMPERATURES:
+            out, parts = np.zeros(layout.n_examples), np.zeros(self.n_scores)
+            self._run(
+                kernels.graph_pass.marginals, scores, messages, temperature, _DECODING_SWEEPS, out, parts, only=left
+            )
+            self._run(kernels.graph_pass.values, scores, messages, 0.0, 0, out, only=left)
+            bounds[left] = np.minimum(bounds[left], out[left])
+            new = self._likeliest(parts, scores)
+            self._climb(scores, new, left)
+            values = self.score(scores, new)
+            for i in left:
+                if values[i] > found[i]:
+                    found[i] = values[i]
+                    mine = slice(layout.variable_ptr[i], layout.variable_ptr[i + 1])
+                    y[mine] = new[mine]
+            bounds[left] = np.maximum(bounds[left], found[left])  # but for rounding
+            left = [i for i in left if not is_tight(found[i], bounds[i])]
+
+    def _climb(self, scores: Floats, y: Ints, examples: Sequence[int]) -> None:
+        """Change single values as long as that helps."""
+        scopes, where, climb = self.layout.scopes, self.layout.examples, kernels.graph_decode.climb
+        self.workers.run_each(lambda i: climb(scopes, where, i, i + 1, scores, y, _CLIMBS), examples)
+
+    def _likeliest(self, parts: Floats, scores: Floats) -> Ints:
+        """The likeliest value of each variable by itself."""
+        layout = self.layout
+        values = parts[layout.node_scores]
+        forbidden = scores[layout.node_scores] == -np.inf
+        return likeliest(np.where(forbidden, -1.0, values), layout.cards)
+
+    # ----- others
+
+    def sample(self, scores: Floats, i: int, n: int, rng: np.random.Generator) -> Ints:
+        """Draw n assignments of an exact example, (n, n_variables)."""
+        layout, shape = self.layout, int(self.layout.shape_of[i])
+        self._check_exact(i, "sampling")
+        n_cliques = int(layout.shapes.clique_ptr[shape + 1] - layout.shapes.clique_ptr[shape])
+        y = np.zeros((n, int(np.diff(layout.variable_ptr)[i])), np.int64)
+        kernels.graph_decode.sample(layout.shapes, layout.examples, i, scores, rng.random((n, n_cliques)), y)
+        return y
+
+    def kbest(self, scores: Floats, i: int, k: int) -> list[tuple[Ints, float]]:
+        """Find the k best assignments of an exact example (Lawler's partition: each differs from the better ones)."""
+        self._check_exact(i, "the k best labellings")
+        layout = self.layout
+        first, last = layout.variable_ptr[i], layout.variable_ptr[i + 1]
+        nodes = layout.score_ptr[layout.node_parts[first:last]]
+        cards, y = layout.cards[first:last], np.zeros(len(layout.types), np.int64)
+
+        def solve(fixed: tuple[int, ...], banned: frozenset[int]) -> tuple[float, tuple[int, ...]]:
+            """The best with the first values given, and none of some values at the next variable."""
+            masked = scores.copy()
+            for v, value in enumerate(fixed):
+                others = np.arange(cards[v]) != value
+                masked[nodes[v] : nodes[v] + cards[v]][others] = -np.inf
+            for value in banned:
+                masked[nodes[len(fixed)] + value] = -np.inf
+            kernels.graph_decode.best(layout.shapes, layout.examples, i, i + 1, masked, layout.variable_ptr, y)
+            own = y[first:last]
+            entries = layout.entries(y)[layout.part_ptr[i] : layout.part_ptr[i + 1]]
+            return float(masked[entries].sum()), tuple(own.tolist())
+
+        value, labels = solve((), frozenset())
+        waiting: list[tuple[float, tuple[int, ...], tuple[int, ...], frozenset[int]]]
+        waiting = [(-value, labels, (), frozenset())]
+        found: list[tuple[Ints, float]] = []
+        while waiting and len(found) < k:
+            value, labels, fixed, banned = heapq.heappop(waiting)
+            if value == np.inf:
+                break
+            found.append((np.array(labels, np.int64), -value))
+            for v in range(len(fixed), len(labels)):
+                out = frozenset({labels[v]}) | (banned if v == len(fixed) else frozenset())
+                if len(out) < cards[v]:
+                    score, other = solve(labels[:v], out)
+                    heapq.heappush(waiting, (-score, other, labels[:v], out))
+        return found
+
+    def _check_exact(self, i: int, what: str) -> None:
+        if not self.layout.is_exact[i]:
+            raise BudgetError(
+                f"Example {i}: {what} need exact sums, whose tables have more than "
+                f"{self.layout.schedules.max_table:,} entries here. Raise `max_table`."
+            )
+
+
+def is_tight(score: float, bound: float) -> bool:
+    """Whether nothing better than the score is possible, to nine digits."""
+    return bound - score <= 1e-9 * max(1.0, abs(score))
+
+
+def likeliest(values: Floats, cards: Ints) -> Ints:
+    """The largest value of each variable, from the values of all, variable by variable."""
+    starts = np.cumsum(cards) - cards
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    peaks = np.repeat(np.maximum.reduceat(values, starts), cards)
+    at = np.flatnonzero(values == peaks)
+    of = np.repeat(np.arange(len(cards)), cards)[at]
+    _, first = np.unique(of, return_index=True)
+    return np.asarray(at[first] - starts)

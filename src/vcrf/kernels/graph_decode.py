@@ -1,0 +1,152 @@
+"""Assignments of factor graphs: the best, drawn ones, their scores, and better ones nearby."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from vcrf.kernels._jit import kernel
+from vcrf.kernels.graph_pass import Examples, Scratch, Shapes, begin, logs_for, scratch_for
+from vcrf.types import Floats, Ints, Ints32, UInts8
+
+_DISTRIBUTE = 3
+
+
+class Scopes(NamedTuple):
+    """The variables of each part, and the parts of each variable; variables are numbered through all examples.
+
+    is_symmetric : of each part, whether one entry serves both orders of its two values
+    """
+
+    ptr: Ints
+    variables: Ints
+    cards: Ints  # (n_variables,)
+    is_symmetric: UInts8
+    part_ptr: Ints  # of the variables
+    parts: Ints
+    variable_ptr: Ints  # of the examples
+
+
+@kernel
+def entry_of(scopes: Scopes, p: int, y: Ints) -> int:
+    """The entry of a part's scores at an assignment."""
+    first, last = scopes.ptr[p], scopes.ptr[p + 1]
+    if scopes.is_symmetric[p]:
+        a, b = y[scopes.variables[first]], y[scopes.variables[first + 1]]
+        return int(max(a, b) * (max(a, b) + 1) // 2 + min(a, b))
+    entry = 0
+    for k in range(first, last):
+        v = scopes.variables[k]
+        entry = entry * scopes.cards[v] + y[v]
+    return entry
+
+
+@kernel
+def entries(scopes: Scopes, y: Ints, part_ptr: Ints, out: Ints) -> None:
+    """Where the scores of all parts at an assignment are."""
+    for p in range(len(out)):
+        out[p] = part_ptr[p] + entry_of(scopes, p, y)
+
+
+@kernel
+def choose(table: Floats, index: Ints32, wanted: int, draw: float) -> int:
+    """The best entry among those that a map takes to `wanted` (-1: among all), or a drawn one if draw >= 0."""
+    best, peak = -1, -np.inf
+    for e in range(len(table)):
+        if (wanted < 0 or index[e] == wanted) and table[e] > peak:
+            best, peak = e, table[e]
+    if draw < 0.0 or best < 0:
+        return best
+    total = 0.0
+    for e in range(len(table)):
+        if wanted < 0 or index[e] == wanted:
+            total += np.exp(table[e] - peak)
+    left = draw * total
+    for e in range(len(table)):
+        if wanted < 0 or index[e] == wanted:
+            left -= np.exp(table[e] - peak)
+            if left < 0.0:
+                return e
+    return best
+
+
+@kernel
+def read_assignment(graphs: Shapes, shape: int, draws: Floats, room: Scratch, chosen: Ints, y: Ints) -> None:
+    """An assignment from the tables of an exact graph after they were collected; draws[c] < 0 takes the best."""
+    base = graphs.clique_ptr[shape]
+    nothing = graphs.maps[:0]
+    for b in range(graphs.block_ptr[shape], graphs.block_ptr[shape + 1]):
+        c = graphs.roots[b]
+        first, size = graphs.cliques[c, 0], graphs.cliques[c, 1]
+        chosen[c - base] = choose(room.tables[first : first + size], nothing, -1, draws[c - base])
+    at = 4 * shape + _DISTRIBUTE
+    for k in range(graphs.step_ptr[at], graphs.step_ptr[at + 1]):
+        code = graphs.steps[k]
+        row = graphs.separators[code >> 1]
+        source, target, to, back = (row[1], row[0], row[5], row[4]) if code & 1 else (row[0], row[1], row[4], row[5])
+        wanted = graphs.maps[graphs.map_ptr[to] + chosen[source - base]]
+        first, size = graphs.cliques[target, 0], graphs.cliques[target, 1]
+        index = graphs.maps[graphs.map_ptr[back] : graphs.map_ptr[back] + size]
+        chosen[target - base] = choose(room.tables[first : first + size], index, wanted, draws[target - base])
+    begin_v = graphs.variable_ptr[shape]
+    for v in range(begin_v, graphs.variable_ptr[shape + 1]):
+        c, to = graphs.homes[v]
+        y[v - begin_v] = graphs.maps[graphs.map_ptr[to] + chosen[c - base]]
+
+
+@kernel
+def best(
+    graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, variable_ptr: Ints, y: Ints
+) -> None:
+    """A best assignment of each of some exact graphs; of equal ones the first that the tables show."""
+    room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
+    nothing = np.zeros(0)
+    for i in range(first, last):
+        shape = examples.shapes[i]
+        begin(graphs, examples, i, scores, nothing, 0.0, 0, room, logs)
+        n = graphs.clique_ptr[shape + 1] - graphs.clique_ptr[shape]
+        read_assignment(
+            graphs, shape, np.full(n, -1.0), room, np.zeros(n, np.int64), y[variable_ptr[i] : variable_ptr[i + 1]]
+        )
+
+
+@kernel
+def sample(graphs: Shapes, examples: Examples, i: int, scores: Floats, draws: Floats, y: Ints) -> None:
+    """Assignments of one exact graph, drawn; draws (n, n_cliques) in [0, 1), y (n, n_variables)."""
+    room, logs = scratch_for(graphs, examples, i, i + 1), logs_for(graphs, examples, i, i + 1)
+    begin(graphs, examples, i, scores, np.zeros(0), 1.0, 0, room, logs)
+    chosen = np.zeros(draws.shape[1], np.int64)
+    for k in range(len(draws)):
+        read_assignment(graphs, examples.shapes[i], draws[k], room, chosen, y[k])
+
+
+@kernel
+def value_at(scopes: Scopes, examples: Examples, scores: Floats, v: int, y: Ints) -> float:
+    """Scores of the parts of a variable."""
+    total = 0.0
+    for k in range(scopes.part_ptr[v], scopes.part_ptr[v + 1]):
+        p = scopes.parts[k]
+        total += scores[examples.part_ptr[p] + entry_of(scopes, p, y)]
+    return total
+
+
+@kernel
+def climb(scopes: Scopes, examples: Examples, first: int, last: int, scores: Floats, y: Ints, n_rounds: int) -> None:
+    """Better assignments by changing one variable at a time, as long as that helps."""
+    for i in range(first, last):
+        for _ in range(n_rounds):
+            is_changed = False
+            for v in range(scopes.variable_ptr[i], scopes.variable_ptr[i + 1]):
+                kept = y[v]
+                found, peak = kept, value_at(scopes, examples, scores, v, y)
+                for x in range(scopes.cards[v]):
+                    y[v] = x
+                    total = value_at(scopes, examples, scores, v, y)
+                    # Ties stay: values would go round in circles.
+                    if total > peak + 1e-12 * abs(peak):
+                        found, peak = x, total
+                y[v] = found
+                is_changed = is_changed or found != kept
+            if not is_changed:
+                break

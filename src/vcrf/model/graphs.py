@@ -1,0 +1,93 @@
+"""The model of graphs: weights of attributes x assignments of parts.
+
+    score(y) = sum over parts f, attributes a at f of  value(a, f) * weight(a, y_f)
+
+It is a model as that of sequences: `lengths` holds the kind of part of each entry, `codes` the assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from vcrf import kernels
+from vcrf.families.text import Text
+from vcrf.graphs.kinds import PartKinds
+from vcrf.graphs.layout import Layout
+from vcrf.graphs.reading import Scale
+from vcrf.model.model import Feature, Model
+from vcrf.types import Floats
+
+_NO_KINDS = PartKinds((), (), ())
+
+
+@dataclass(frozen=True, eq=False)
+class GraphModel(Model):
+    """A model with kinds of parts; `labels` are those of all node types.
+
+    Attributes
+    ----------
+    kinds : PartKinds
+    scales : of kinds whose features are arrays: means and sizes of the columns
+    """
+
+    kinds: PartKinds = _NO_KINDS
+    scales: dict[int, Scale] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model, kinds: PartKinds, scales: dict[int, Scale]) -> GraphModel:
+        """A model of entries by kind, with what the kinds are."""
+        given: dict[str, Any] = {each.name: getattr(model, each.name) for each in fields(Model)}
+        return cls(**given, kinds=kinds, scales=scales)
+
+    def scores(self, text: Text, layout: Layout) -> Floats:
+        """Scores of all assignments of all parts."""
+        out = np.zeros(int(layout.score_ptr[-1]))
+        for found in self._fire(text):
+            kernels.graph_tables.score_entries(
+                found.positions, found.rows, found.values, self.ptr, self.codes, self.weights, layout.score_ptr, out
+            )
+        return out
+
+    def features(self) -> Iterator[Feature]:
+        """All weights for people."""
+        for s, source in enumerate(self.sources):
+            for row in range(self.source_ptr[s], self.source_ptr[s + 1]):
+                for e in range(self.ptr[row], self.ptr[row + 1]):
+                    kind, code = int(self.lengths[e]), int(self.codes[e])
+                    family = self.families[self.family_of[s, kind]].name
+                    labels = self.kinds.assignment(kind, code)
+                    yield Feature(family, source, self.names[row], labels, float(self.weights[e]))
+
+    def table(self, attribute: str) -> Floats:
+        """Weights of an attribute, one axis for each node of its parts; "edge bias" has the plain ones."""
+        kind, found = 0, {}
+        for row, name in enumerate(self.names):
+            if name == attribute:
+                for e in range(self.ptr[row], self.ptr[row + 1]):
+                    kind = int(self.lengths[e])
+                    found[int(self.codes[e])] = float(self.weights[e])
+        if not kind:
+            kind = self._kind_of(attribute)
+        part = self.kinds.kinds[kind - 1]
+        shape = tuple(len(self.kinds.labels[t]) for t in part.types)
+        flat = np.zeros(self.kinds.space.size(kind))
+        flat[list(found)] = list(found.values())
+        if not part.is_symmetric:
+            return flat.reshape(shape)
+        index = np.indices(shape)
+        low, high = index.min(axis=0), index.max(axis=0)
+        return np.asarray(flat[high * (high + 1) // 2 + low])
+
+    def _kind_of(self, attribute: str) -> int:
+        """The kind of an attribute without a weight, by its name."""
+        from vcrf.errors import InputError
+
+        prefix = attribute.partition(" ")[0]
+        names = [self.kinds.full_name(k) for k in range(1, len(self.kinds.kinds) + 1)]
+        if prefix not in names:
+            raise InputError(f"There is no attribute {attribute!r}: its first word must be one of {', '.join(names)}.")
+        return names.index(prefix) + 1
