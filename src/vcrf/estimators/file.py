@@ -16,6 +16,7 @@ from vcrf.labelling.loading import check_use
 from vcrf.model import container
 from vcrf.model.facts import stored_result
 from vcrf.model.file import AGAIN, ESTIMATORS, contents_of, model_of, saying, word_classes
+from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.model.json import dump_params, dump_scalar, load_params, load_scalar, with_classes
 
 if TYPE_CHECKING:
@@ -90,8 +91,10 @@ def _restore(contents: container.Contents) -> Any:
     check_use(params, model)
     _give_classes(params, word_classes(contents.tensors))
     fitted = _checked_scalars(document["fitted"], cls, is_trained=model.facts is not None)
+    if isinstance(model, GraphModel):
+        params["directed"] = model.kinds.directed
     estimator = cls(**params)
-    estimator.model_, estimator.classes_ = model, list(model.labels)
+    estimator.model_, estimator.classes_ = model, classes_of(model)
     if model.facts is not None:
         estimator.result_ = stored_result(model.facts)
     vars(estimator).update(fitted)

@@ -25,7 +25,7 @@ from vcrf.graphs.layout import Layout, make_layout
 from vcrf.graphs.reading import collect, read_parts, skeletons
 from vcrf.losses import Loss, get_loss
 from vcrf.model.build import build_model
-from vcrf.model.graphs import GraphModel
+from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Callback, SolverResult
 from vcrf.types import Floats, Label
@@ -173,14 +173,9 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         for name in ("norm", "l1_ratio", "complexity_strength", "loss", "tol"):
             setattr(self, f"{name}_", self._value(name))
         self.base_strength_ = self._value("base_strength", len(problem.weights))
-        self._set_classes()
+        self.classes_ = classes_of(self.model_)
         warn_unless_converged(result, "max_passes")
         return self
-
-    def _set_classes(self) -> None:
-        kinds = self.model_.kinds
-        by_type = dict(zip(kinds.types, map(list, kinds.labels), strict=True))
-        self.classes_ = by_type if len(by_type) > 1 else next(iter(by_type.values()), [])
 
     def _value(self, name: str, n_examples: int = 1) -> Any:
         """What is in force of a parameter."""
@@ -331,7 +326,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
     def _scored(self, X: Iterable[Any]) -> _Scored:
         model = self._model()
         kinds = model.kinds
-        raw = collect(list(X), self._directed(), kinds.types)
+        raw = collect(list(X), kinds.directed, kinds.types)
         layout = make_layout(kinds, skeletons(raw, kinds), self.max_table, self.block_width)
         text, _, _ = read_parts(raw, kinds, layout.part_ptr, model.scales)
         scores = model.scores(text, layout)
@@ -346,11 +341,6 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             self._check_possible(layout, mask)
             scores[layout.node_scores[~mask]] = -np.inf
         return _Scored(layout, GraphInference(layout, n_threads(self.n_jobs)), scores)
-
-    def _directed(self) -> Any:
-        """As in training: kinds that are symmetric there are so here."""
-        given = self.directed
-        return given if isinstance(given, (bool, np.bool_)) else set(given)
 
     def _check_possible(self, layout: Layout, mask: Any) -> None:
         starts = np.cumsum(layout.cards) - layout.cards

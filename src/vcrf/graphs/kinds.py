@@ -32,11 +32,13 @@ class PartKinds:
     types : names of the types of variables
     labels : the labels of each type, sorted
     kinds : kinds 1, 2, ...
+    directed : whether the order of an edge's nodes matters, or the names of the edge types where it does
     """
 
     types: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
     kinds: tuple[PartKind, ...]
+    directed: bool | tuple[str, ...] = True
 
     @property
     def symmetric(self) -> tuple[bool, ...]:

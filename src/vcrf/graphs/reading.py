@@ -175,7 +175,8 @@ def find_kinds(raw: RawGraphs, labels: Sequence[tuple[Label, ...]], directed: An
         for name, types in raw.pieces
         if (name, types) not in known
     ]
-    return PartKinds(tuple(raw.types), tuple(labels), tuple(nodes + others))
+    given = bool(directed) if isinstance(directed, (bool, np.bool_)) else tuple(sorted(directed))
+    return PartKinds(tuple(raw.types), tuple(labels), tuple(nodes + others), given)
 
 
 def skeletons(raw: RawGraphs, kinds: PartKinds) -> list[Skeleton]:

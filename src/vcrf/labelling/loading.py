@@ -9,9 +9,11 @@ from typing import Any
 
 from vcrf.arguments.inputs import generator_of
 from vcrf.decoding.constraints import as_constraints
+from vcrf.errors import InputError
 from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model, container
 from vcrf.model.file import AGAIN, model_of, saying
+from vcrf.model.graphs import GraphModel
 from vcrf.model.json import load_params
 
 
@@ -21,6 +23,8 @@ def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
     contents = container.decode(container.map_file(Path(path)), name)
     with saying(f"{name}: the model file is not valid", AGAIN):
         model = model_of(contents)
+        if isinstance(model, GraphModel):
+            raise InputError(f"{name} labels graphs, not sentences: read it with `vcrf.load`.")
         given = {"constraints": contents.document["parameters"].get("constraints")}
         params = load_params(given, set(given))
         check_use(params, model)

@@ -58,7 +58,7 @@ def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
 def _check_family_table(model: Model) -> None:
     table, n = model.family_of, len(model.families)
     order = table.shape[1] - 1
-    if not 0 <= order <= _MAX_ORDER or model.n_labels**order > MAX_PATTERNS:
+    if not 0 <= order <= _MAX_ORDER or model.assignments(order) > MAX_PATTERNS:
         raise InputError(
             f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_PATTERNS:,}"
         )
@@ -74,7 +74,7 @@ def _check_patterns(model: Model) -> None:
     order = model.family_of.shape[1] - 1
     if np.any(model.lengths < 1) or np.any(model.lengths > order):
         raise InputError(f"pattern lengths must be 1..{order}")
-    limits = np.array([model.n_labels**k for k in range(order + 1)], np.int64)
+    limits = np.array([model.assignments(k) for k in range(order + 1)], np.int64)
     if np.any(model.codes >= limits[model.lengths]):
         raise InputError(f"a pattern code is too large for its length over {model.n_labels} labels")
     sources = np.repeat(np.arange(len(model.sources)), np.diff(model.ptr[model.source_ptr]))

@@ -22,6 +22,8 @@ from vcrf.errors import InputError
 from vcrf.families.templates import Template
 from vcrf.model import Model, container
 from vcrf.model.checks import check_model
+from vcrf.model.graph_file import dump_graph, load_graph
+from vcrf.model.graphs import GraphModel
 from vcrf.model.json import (
     dump_family_facts,
     dump_sources,
@@ -40,6 +42,9 @@ ESTIMATORS = {
     "CRF": "vcrf.compat",
     **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.estimators.surrogates"),
 }
+
+GRAPH_ESTIMATORS = {"GraphCRF": "vcrf.estimators.graph_crf"}
+ESTIMATORS |= GRAPH_ESTIMATORS
 
 # Arrays of a Model: dtype and number of dimensions.
 ARRAYS: dict[str, tuple[type[np.generic], int]] = {
@@ -109,6 +114,9 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
     tensors |= _class_tensors(model)
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
+    if isinstance(model, GraphModel):
+        fields["graph"], scales = dump_graph(model)
+        tensors |= scales
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
     return container.Contents({**document, **fields, "int_labels": int_labels}, tensors)
 
@@ -128,6 +136,10 @@ def model_of(contents: container.Contents) -> Model:
     found["names"] = _strings(tensors, "names")
     found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
     model = Model(**found)
+    if "graph" in document:
+        model = GraphModel.of(model, *load_graph(document["graph"], tensors, model.labels))
+        if model.family_of.shape[1] != len(model.kinds.kinds) + 1:
+            raise InputError("family_of has other kinds of parts than the graph")
     check_model(model)
     return model
 
@@ -137,6 +149,8 @@ def _check_estimator(document: Mapping[str, Any]) -> None:
     kind = _field(document, "estimator", str)
     if kind not in ESTIMATORS:
         raise InputError(f"unknown estimator {kind[:40]!r}: expected one of {', '.join(ESTIMATORS)}")
+    if ("graph" in document) != (kind in GRAPH_ESTIMATORS):
+        raise InputError(f"a {kind} has {'kinds of parts' if 'graph' in document else 'no kinds of parts'}")
     _field(document, "parameters", dict)
     _field(document, "fitted", dict)
 

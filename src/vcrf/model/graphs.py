@@ -24,6 +24,13 @@ from vcrf.types import Floats
 _NO_KINDS = PartKinds((), (), ())
 
 
+def classes_of(model: Model) -> Any:
+    """The labels of a model; of graphs with several types of nodes a dict from type to labels."""
+    if not isinstance(model, GraphModel) or len(model.kinds.types) < 2:
+        return list(model.labels)
+    return dict(zip(model.kinds.types, map(list, model.kinds.labels), strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class GraphModel(Model):
     """A model with kinds of parts; `labels` are those of all node types.
@@ -42,6 +49,9 @@ class GraphModel(Model):
         """A model of entries by kind, with what the kinds are."""
         given: dict[str, Any] = {each.name: getattr(model, each.name) for each in fields(Model)}
         return cls(**given, kinds=kinds, scales=scales)
+
+    def assignments(self, kind: int) -> int:
+        return self.kinds.space.size(kind) if 1 <= kind <= len(self.kinds.kinds) else 1
 
     def scores(self, text: Text, layout: Layout) -> Floats:
         """Scores of all assignments of all parts."""

@@ -118,6 +118,10 @@ class Model:
         """Longest tag pattern that has a weight, at least 1."""
         return int(self.lengths.max(initial=1))
 
+    def assignments(self, kind: int) -> int:
+        """Assignments of a part of a kind: tag patterns of a length."""
+        return int(self.n_labels**kind)
+
     def potentials(self, text: Text) -> Potentials:
         """Scores of a text; attributes that training did not weight simply do not fire."""
         if self.words is not None and not isinstance(text, AttributeText):
