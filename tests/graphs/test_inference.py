@@ -142,7 +142,8 @@ def test_values_that_are_forbidden_have_no_probability():
         first = infer.layout.score_ptr[infer.layout.node_parts]
         scores[first] = -np.inf
         values, parts, messages = infer.marginals(scores, infer.no_messages(), 2)
-        assert np.all(np.isfinite(values)) and np.all(np.isfinite(messages))
+        assert np.all(np.isfinite(values))
+        assert np.all(np.isfinite(messages))
         assert np.all(parts[first] < 1e-300)
         assert np.all(infer.best(scores).y > 0)
 

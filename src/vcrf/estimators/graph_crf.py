@@ -193,16 +193,22 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         return loss if callable(loss) and not isinstance(loss, Loss) else get_loss(loss)
 
     def _run(self, data: GraphData, penalty: FamilyPenalty, start: SolverResult | None) -> SolverResult:
+        from vcrf.solvers.graph_cooling import solve_graph_max
         from vcrf.solvers.group import solve_group
         from vcrf.solvers.working_set import solve
-        from vcrf.surrogates.graphs import choose_graphs
+        from vcrf.surrogates.graphs import choose_graph_max, choose_graphs
 
         problem = data.problem
-        choice = choose_graphs(problem, self.surrogate, graph_loss(self._loss(), data))
+        loss = graph_loss(self._loss(), data)
         running: dict[str, Any] = {
             "tol": self._value("tol"), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose), "start": start,
         }  # fmt: skip
+        if self.surrogate == "m3n":
+            if self._value("norm") == "group":
+                raise InputError("`surrogate='m3n'` of graphs has no group norm: use `norm='l2'` or 'elastic'.")
+            return solve_graph_max(problem, penalty, choose_graph_max(problem, loss), **running)
+        choice = choose_graphs(problem, self.surrogate, loss)
         if self._value("norm") == "group":
             if not problem.layout.is_exact.all():
                 raise InputError("`norm='group'` needs exact sums: raise `max_table`, or use `norm='elastic'`.")

@@ -79,6 +79,20 @@ class GraphInference:
         self._run(kernels.graph_repair.repaired, scores, new, temperature, n_sweeps, out, parts, agreed, entropies)
         return out, parts, new, agreed, entropies
 
+    def picked(self, scores: Floats, loss: Floats) -> tuple[Floats, Floats]:
+        """Log of the sum of loss(y) exp(score(y)) of each exact example, and marginals of loss(y) exp(score(y)).
+
+        With E[L] the mean loss under exp(score): log Z + log E[L], and E[L 1] / E[L] = p + dp / E[L], where dp is the
+        derivative of the marginals as the scores move along the loss.
+        """
+        out, parts, _ = self.marginals(scores, self.no_messages(), 0)
+        moved = np.zeros(self.n_scores)
+        self._run(kernels.graph_tangent.moved_marginals, scores, loss, moved)
+        means = self.layout.sums_by_example(loss * parts)
+        with np.errstate(divide="ignore"):
+            values = out + np.log(means)
+        return values, parts + moved / np.maximum(means, 1e-300)[self.layout.example_of_entry]
+
     def close(self) -> None:
         """End the threads."""
         self.workers.close()

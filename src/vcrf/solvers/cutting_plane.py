@@ -16,31 +16,26 @@ and g = sum_k lam_k d_k over ALL candidates, P* >= theta A - Omega*(theta g). No
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf import kernels
-from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
-from vcrf.solvers.certificate import Certificate, certify
+from vcrf.solvers.cooling import MAX_PASSES, Cooling, Point
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.result import Callback, SolverResult, Status, Watch
+from vcrf.solvers.run import Interrupted
 from vcrf.structures.mixture import Mixture
 from vcrf.structures.structure import Scan
-from vcrf.surrogates.choice import SmoothChoice
 from vcrf.surrogates.maximum import MaxChoice
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
     from vcrf.kernels.margin import Best
 
-_MAX_PASSES = 20_000
 # A cut that has had no multiplier for so many rounds is dropped.
 _MAX_AGE = 60
 # A feature without weight stays in the working set for so many rounds.
@@ -55,12 +50,6 @@ _MOST_EFFORT = 1024
 _GOOD_STEP = 0.3
 # Shares of the gap: a master that promises less, with a bound that loses more, leaves it to the multipliers.
 _LITTLE, _LOST = 0.15, 0.3
-# Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
-_FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 1.5e-4, "structsvm": 8e-3}
-# Sentences that may leave the range of scaled messages: they are slow.
-_MOST_HARD = 0.02
-# At each temperature, where it is but a start.
-_SMOOTH_PASSES = 100
 
 # Sentences up to which block ascent keeps its label sequences and their inner products, about a megabyte each.
 _MOST_SIMPLICES = 3_000
@@ -90,19 +79,10 @@ def solve_max(
 
     is_simplex = penalty.is_l2_alone and problem.text.n_sentences <= _MOST_SIMPLICES
     kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
-    return kind(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(start)
+    return kind(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(start)
 
 
-@dataclass
-class Point:
-    """Weights of a working set with their objective."""
-
-    features: Ints
-    w: Floats
-    objective: float = np.inf
-
-
-class CuttingPlanes(Run):
+class CuttingPlanes(Cooling):
     """One run; `group_cuts` has another penalty."""
 
     def __init__(
@@ -117,16 +97,10 @@ class CuttingPlanes(Run):
         watch: Watch | None,
         lattice: str,
     ) -> None:
-        self.problem, self.lattice = problem, lattice
-        self.penalty = penalty.bind(problem)
-        self.family_penalty, self.choice, self.threads = penalty, choice, threads
-        keep = self._set_limits(choice.mass(problem))
-        self.objective = choice.build(problem, keep, threads, lattice)
+        super().__init__(problem, penalty, choice, tol, max_passes, threads, callback, watch, lattice)
         self.objective.check_memory(self.limits)
-        super().__init__(self.objective, tol, max_passes, callback, watch)
         self.cuts = Cuts()
         self.known: set[tuple[int, bytes]] = set()
-        self.best = Point(np.zeros(0, np.int64), np.zeros(0))
         self.active, self.w = self.objective.compile(self.best.features), self.best.w
         self._room = 0
         self.rho, self.n_null = 0.0, 0
@@ -134,26 +108,14 @@ class CuttingPlanes(Run):
         # Of the last round: what the master is worth, what it promised to gain, by how much the bound is below it.
         self.value, self.promised, self.lost = 0.0, 0.0, 0.0
 
-    def _set_limits(self, mass: Floats) -> Bools:
-        """Set what a scan compares |g| with; returns the columns that can carry weight."""
-        self.limits = {k: self.penalty.column_thresholds(k) for k in self.problem.kinds}
-        if not self.penalty.is_smooth_part and not all(np.all(limit > 0.0) for limit in self.limits.values()):
-            raise InputError("Some family has strength 0: with m3n and structsvm every strength must be positive.")
-        keep = np.zeros(len(self.problem.columns), bool)
-        for limit in self.limits.values():
-            keep |= mass > limit
-        return keep
-
     # ----- the outer loop
 
-    def standing(self) -> Standing:
-        return Standing(self.best.features, self.best.w, self.best.objective, len(self.active))
-
-    def _begin(self, start: SolverResult | None) -> None:
-        self.start = start
+    @property
+    def _n_working(self) -> int:
+        return len(self.active)
 
     def _solve(self) -> Status:
-        self._first_cuts(self.start)
+        self._first_points(self.start)
         self._cool(self.start)
         self._set_working_set(self.best.features)
         n_idle = 0
@@ -169,109 +131,10 @@ class CuttingPlanes(Run):
                 raise Interrupted(Status.STALLED)
         return Status.CONVERGED
 
-    def _adopt(self, features: Ints, w: Floats) -> None:
-        self.best = self._look_at(features, w)
-
     def _round(self) -> int:
         """Returns how many cuts and features are new."""
         self._solve_master()
         return self._evaluate() + self._certify()
-
-    def _first_cuts(self, start: SolverResult | None) -> None:
-        """Cuts at zero, and at the start."""
-        zero = self._look_at(np.zeros(0, np.int64), np.zeros(0))
-        self.best = zero
-        if start is not None and len(start.features):
-            column, _, _ = self.problem.split_features(start.features)
-            kept = self.objective.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
-            point = self._look_at(start.features[kept], start.weights[kept])
-            self.best = min(zero, point, key=lambda p: p.objective)
-
-    def _cool(self, start: SolverResult | None) -> None:
-        """Minimise the smooth surrogate at falling temperatures: for m3n until its gap is closed, else for a start.
-
-        With u = w / T the problem at temperature T is T times crf with loss / T and an l2 part of T times the strength.
-        """
-        penalty = self.family_penalty
-        # Quasi-Newton steps are enough for a start, at a fraction of the time.
-        smooth = replace(self.choice.smooth, has_hessian=False)
-        scale = float(self.problem.weights @ self.choice.loss.largest) / max(float(self.problem.weights.sum()), 1e-300)
-        # Only m3n with an l2 part can end here: for others it is a start, and their certificates take too long.
-        most = _MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else _SMOOTH_PASSES
-        share, result, before = _FIRST, start, 1.0
-        while scale > 0.0 and not self.is_certified:
-            temperature = share * scale
-            if result is not None:
-                result = replace(result, weights=result.weights * (before / temperature))
-                if self._is_too_cold(smooth.scaled(1.0 / temperature), result):
-                    break
-            result = self._smooth_result(
-                penalty.with_l2_times(temperature),
-                smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
-                start=result, callback=self._relay,
-                max_passes=max(min(self.max_passes - self.objective.n_passes, most), 1),
-            )  # fmt: skip
-            self.objective.n_passes += result.n_passes
-            before = temperature
-            self._see_smooth(result, temperature)
-            self.report("smooth")
-            if result.status is Status.INTERRUPTED:
-                raise Interrupted(Status.INTERRUPTED)
-            self.check_limit()
-            share *= _FACTOR
-            if share < _LAST[self.choice.kind]:
-                break
-
-    def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
-        from vcrf.solvers.working_set import solve
-
-        return solve(self.problem, penalty, surrogate=choice, lattice=self.lattice, **options)
-
-    def _is_too_cold(self, smooth: SmoothChoice, start: SolverResult) -> bool:
-        """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
-        objective = smooth.build(self.problem, self.objective.keep, self.threads, self.lattice)
-        point = objective.at(objective.compile(start.features), start.weights)
-        objective.close()
-        self.objective.n_passes += 1
-        return int(point.sums.n_hard) > _MOST_HARD * self.problem.text.n_sentences
-
-    def _relay(self, record: IterationRecord) -> bool | None:
-        """Show the user's callback the state of the problem itself, not that of the smooth one."""
-        if self.callback is None:
-            return None
-        n_passes = self.objective.n_passes + record.n_passes
-        return self.callback(
-            replace(
-                record,
-                n_passes=n_passes,
-                seconds=time.perf_counter() - self.began,
-                objective=self.best.objective,
-                gap=self.gap,
-            )
-        )
-
-    def _see_smooth(self, result: SolverResult, temperature: float) -> None:
-        """Objective at the smooth solution, and for m3n the lower bound of its posterior.
-
-        q is a distribution of label sequences, as the multipliers are, and its mean loss and mean features are exact.
-        """
-        point = self._look_at(result.features, temperature * result.weights)
-        if point.objective < self.best.objective:
-            self.best = point
-        if self.choice.kind != "m3n":
-            return
-        smooth = self.choice.smooth.scaled(1.0 / temperature).build(
-            self.problem, self.objective.keep, self.threads, self.lattice
-        )
-        active = smooth.compile(result.features)
-        # Mean losses come with a scan; this one looks at no candidate.
-        nothing = {k: np.full(len(limit), np.inf) for k, limit in self.limits.items()}
-        here, _ = smooth.scan(active, result.weights, nothing)
-        mean = temperature * float(self.problem.weights @ here.sums.mean_losses())
-        found = self._smooth_bound(lambda limits: smooth.scan(active, result.weights, limits)[1], mean)
-        smooth.close()
-        if found.lower_bound > self.lower_bound:
-            self.raise_bound(found.lower_bound, found.excess)
 
     # ----- the master problem
 
@@ -340,10 +203,6 @@ class CuttingPlanes(Run):
         return typical / float(sizes.mean()) if len(sizes) else typical
 
     # ----- evaluation and certificate
-
-    def _penalty_of(self, features: Ints, w: Floats) -> float:
-        groups = self.penalty.groups_of(features)
-        return self.penalty.smooth(groups, w)[0] + float(self.penalty.group_thresholds[groups] @ np.abs(w))
 
     def _look_at(self, features: Ints, w: Floats) -> Point:
         """Exact objective; the sequences that attain it become cuts."""
@@ -422,15 +281,6 @@ class CuttingPlanes(Run):
         self.raise_bound(found.lower_bound, found.excess)
         self.lost = self.value - found.lower_bound
         return self._next_working_set(scan)
-
-    def _smooth_bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> Certificate:
-        """Lower bound from the mean loss of a posterior."""
-        return self._bound(scan_all, value)[0]
-
-    def _bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> tuple[Certificate, Scan]:
-        """Lower bound from a mixture's mean loss, and the candidates that exceed their threshold."""
-        scan = scan_all(self.limits)
-        return certify(self.penalty, value, scan.features, scan.gradients), scan
 
     def _next_working_set(self, scan: Scan) -> int:
         """Features with a weight, and all that exceed their threshold, or did a few rounds ago."""

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf import kernels
+from vcrf.solvers.cooling import Point
 from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
-from vcrf.solvers.cutting_plane import CuttingPlanes, Point
+from vcrf.solvers.cutting_plane import CuttingPlanes
 from vcrf.solvers.result import SolverResult
 from vcrf.structures.mixture import Mixture
 from vcrf.types import Floats, Ints, UInts32
@@ -99,14 +100,14 @@ class Sentence:
 class SimplexCuts(CuttingPlanes):
     """One run with an l2 penalty alone."""
 
-    def _first_cuts(self, start: SolverResult | None) -> None:
+    def _first_points(self, start: SolverResult | None) -> None:
         problem = self.problem
         ends = zip(problem.sent_ptr[:-1].tolist(), problem.sent_ptr[1:].tolist(), strict=True)
         truths = [problem.y[first:last] for first, last in ends]
         self.sentences = [Sentence(y, float(v)) for y, v in zip(truths, problem.weights, strict=True)]
         self.scale = self.zeros = self.average = np.zeros(0)
         self.firing = firing_of_cuts(problem, self.active)
-        super()._first_cuts(start)
+        super()._first_points(start)
 
     def _cool(self, start: SolverResult | None) -> None:  # noqa: ARG002 - the first cuts have seen the start
         """Temperatures are of no use here, but all features are: they have a gradient under the uniform posterior."""

@@ -102,8 +102,10 @@ class GraphPotentials:
 
     def values(self, loss: GraphLoss) -> Floats:
         """The log of the sum of each example, less the score of the truth."""
-        found, _ = self.structure.inference.values(loss.added_to(self.scores), self.messages, self._n_sweeps)
-        return found - self._truth()
+        infer = self.structure.inference
+        if loss.picks:
+            return infer.picked(self.scores, loss.table)[0] - self.truth()
+        return infer.values(loss.added_to(self.scores), self.messages, self._n_sweeps)[0] - self.truth()
 
     def sums(self, loss: GraphLoss, weights: Floats) -> GraphSums:
         """One pass, with so much weight on each example."""
@@ -113,26 +115,37 @@ class GraphPotentials:
         def mean_loss(found: Floats) -> Floats:
             return structure.by_example(table * found) if len(table) else np.zeros(len(weights))
 
+        if loss.picks:
+            values, marginals = infer.picked(self.scores, table)
+            residuals = structure.residuals(marginals, weights, None)
+            return GraphSums(
+                self.plan, weights, values - self.truth(), marginals, residuals, self.messages,
+                lambda: mean_loss(marginals),
+            )  # fmt: skip
         is_relaxed = self.is_certified and not infer.is_exact
         if is_relaxed:
             values, marginals, messages, agreed, entropies = infer.repaired(scores, self.messages, self._n_sweeps)
         else:
             values, marginals, messages = infer.marginals(scores, self.messages, self._n_sweeps)
         sums = GraphSums(
-            self.plan, weights, values - self._truth(), marginals,
+            self.plan, weights, values - self.truth(), marginals,
             structure.residuals(marginals, weights, self._clamped()), messages, lambda: mean_loss(marginals),
         )  # fmt: skip
         if not is_relaxed:
             return sums
+        means = mean_loss(agreed)
         return replace(
-            sums, agreed=structure.residuals(agreed, weights, None), intercepts=entropies + mean_loss(agreed)
+            sums,
+            agreed=structure.residuals(agreed, weights, None),
+            intercepts=entropies + means,
+            mean_loss=lambda: means,
         )
 
     @property
     def _n_sweeps(self) -> int:
         return _MORE_SWEEPS if self.is_certified else _SWEEPS
 
-    def _truth(self) -> Floats:
+    def truth(self) -> Floats:
         """Log of the sum over what is allowed: the score of the truth, where it is known."""
         problem = self.structure.problem
         if problem.is_partial:
@@ -266,10 +279,11 @@ class GraphStructure:
 
     def scan(self, sums: GraphSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:  # noqa: ARG002
         residuals = sums.residuals if sums.agreed is None else sums.agreed
-        columns = np.sort(np.concatenate([np.zeros(0, np.int64), *wanted.columns.values()]))
         limits = np.full(len(self.keep), np.inf)
         for kind, found in wanted.columns.items():
-            limits[found] = wanted.limits[kind][found]
+            mine = found[self.kind_of_column[found] == kind]
+            limits[mine] = wanted.limits[kind][mine]
+        columns = np.flatnonzero(limits < np.inf)
         table = self.problem.columns
         parts: dict[int, tuple[Ints, Ints, Floats]] = {}
         counts = np.concatenate([[0], np.cumsum(np.diff(table.ptr)[columns])])
