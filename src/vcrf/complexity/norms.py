@@ -33,7 +33,7 @@ def weight_norms(model: Model, counts: FamilyCounts) -> WeightNorms:
     families = model.family_of[sources, model.lengths]
     size = np.abs(model.weights)
     groups = np.unique(rows * (model.order + 1) + model.lengths, return_inverse=True)[1]
-    n, m = len(model.families), counts.problem.text.n_sentences
+    n, m = len(model.families), len(counts.problem.weights)
     r = family_factors(counts)[families] * np.sqrt(_variances(model, counts, rows, sources)) / m
     return WeightNorms(
         float(size.sum()),

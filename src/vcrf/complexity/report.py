@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from vcrf.complexity.bound import ESTIMATED, FIXED_WEIGHTS, LONGEST, Bound, chec
 from vcrf.complexity.bounds import best_margin, heldout, margin_grid, theorem1_any_norm, weighted_l1
 from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, moment_bound
 from vcrf.complexity.counts import FamilyCounts
-from vcrf.complexity.margins import MarginFrontier, check_rho, margin_frontier
+from vcrf.complexity.margins import check_rho, margin_frontier
 from vcrf.complexity.norms import WeightNorms, weight_norms
 from vcrf.complexity.sampling import Estimate, rademacher
 from vcrf.complexity.voted import theorem3_any_norm
@@ -21,11 +22,22 @@ from vcrf.families.text import Text
 from vcrf.losses import Loss
 from vcrf.model import Model
 from vcrf.model.facts import data_checksum
-from vcrf.problem import Candidates, Problem, build_problem
+from vcrf.problem import Candidates, build_problem
 from vcrf.types import UInts32
 
 # Radii of the grid over norms: the complexity term pays at most this factor for not knowing the norm in advance.
 _RATIO = 1.1
+
+
+class Margins(Protocol):
+    """Margin losses of a model on a sample: of sentences a `MarginFrontier`, of graphs `GraphMargins`."""
+
+    @property
+    def risk(self) -> float: ...
+    @property
+    def loss_bound(self) -> float: ...
+    def additive(self, rho: float, tau: float = 0.0) -> float: ...
+    def multiplicative(self, rho: float, tau: float = 0.0) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class RiskReport:
     margins: list[str]
     at_margin_1: list[float]
     families: list[FamilyShare]
-    frontier: MarginFrontier
+    frontier: Margins
     n_sentences: int
     n_tokens: int
     is_training_data: bool | None
@@ -113,8 +125,20 @@ def risk_report(
     if not text.n_sentences:
         raise InputError("A bound needs a sample: the data have no sentences.")
     problem = build_problem(text, y, model.n_labels, model_families(model))
-    counts = FamilyCounts(problem, "joint")
     frontier = margin_frontier(model.potentials(text), y, loss)
+    return report_on(model, problem, frontier, delta, rho, paper_constants)
+
+
+def report_on(
+    model: Model,
+    problem: Candidates,
+    frontier: Margins,
+    delta: float = 0.05,
+    rho: float | None = None,
+    paper_constants: bool = False,
+) -> RiskReport:
+    """Bound the risk of a model of any structure from a sample; see `risk_report`."""
+    counts, m = FamilyCounts(problem, "joint"), len(problem.weights)
     norms = weight_norms(model, counts)
     families = _shares(model, counts, norms)
     rhos = margin_grid(norms.l1) if rho is None else [rho]
@@ -122,13 +146,13 @@ def risk_report(
     found = [(best_margin(rule, rhos), margin, rule(1.0).complexity) for (_, margin), rule in rules.items()]
     is_training = _is_training_data(model, problem)
     if is_training is False:
-        alone = heldout(frontier.risk, loss_bound=frontier.loss_bound, n_examples=text.n_sentences, delta=delta)
+        alone = heldout(frontier.risk, loss_bound=frontier.loss_bound, n_examples=m, delta=delta)
         found.append((alone, "none", 0.0))
     found.sort(key=lambda each: each[0].total)
     curves = {key: [rule(r).total for r in rhos] for key, rule in rules.items()}
     return RiskReport(
         [bound for bound, _, _ in found], [margin for _, margin, _ in found], [unit for _, _, unit in found],
-        sorted(families, key=lambda family: -family.share), frontier, text.n_sentences, text.n_tokens, is_training,
+        sorted(families, key=lambda family: -family.share), frontier, m, problem.n_instances, is_training,
         _notes(model, is_training, paper_constants), rhos, curves,
     )  # fmt: skip
 
@@ -166,7 +190,7 @@ def _shares(model: Model, counts: FamilyCounts, norms: WeightNorms) -> list[Fami
 def bound_rules(
     counts: FamilyCounts,
     norms: WeightNorms,
-    frontier: MarginFrontier,
+    frontier: Margins,
     delta: float,
     paper_constants: bool = False,
 ) -> dict[tuple[str, str], _Rule]:
@@ -243,7 +267,7 @@ def _voted_rule(
 # ------------------------------------------------------------------------------------ facts
 
 
-def _is_training_data(model: Model, problem: Problem) -> bool | None:
+def _is_training_data(model: Model, problem: Candidates) -> bool | None:
     if model.facts is None or not model.facts.data_checksum:
         return None
     return data_checksum(problem.text, problem.y, model.labels) == model.facts.data_checksum

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,8 +18,9 @@ from vcrf.arguments.recipes import is_open
 from vcrf.arguments.running import combined_callback, n_threads, warn_unless_converged
 from vcrf.complexity.choices import family_complexities
 from vcrf.errors import InputError, NotFittedError
-from vcrf.estimators.graph_data import GraphData, allowed_values, graph_loss, read_training
+from vcrf.estimators.graph_data import GraphData, allowed_values, graph_loss, read_sample, read_training
 from vcrf.estimators.trained import Trained
+from vcrf.families.text import Text
 from vcrf.graphs.inference import GraphInference, is_tight
 from vcrf.graphs.layout import Layout, make_layout
 from vcrf.graphs.reading import collect, read_parts, skeletons
@@ -29,6 +30,10 @@ from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Callback, SolverResult
 from vcrf.types import Floats, Label
+
+if TYPE_CHECKING:
+    from vcrf.complexity.report import RiskReport
+    from vcrf.estimators.graph_explain import NodeExplanation
 
 # Sweeps there and back before marginals of relaxed graphs are read.
 _SWEEPS = 20
@@ -49,6 +54,7 @@ class _Scored(NamedTuple):
     layout: Layout
     inference: GraphInference
     scores: Floats
+    text: Text
 
 
 @documented
@@ -321,6 +327,38 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             raise InputError("score needs at least one node, got none.")
         return float(hits / total)
 
+    def explain(self, x: Any) -> list[NodeExplanation]:
+        """Why each node of one graph has its label: features of the best labelling against the best one without it."""
+        from vcrf.estimators.graph_explain import explain_graph
+
+        scored = self._scored([x])
+        return explain_graph(self._model(), scored.text, scored.layout, scored.scores)
+
+    def bound(
+        self, X: Sequence[Any], y: Iterable[Any], loss: str | Loss = "hamming", delta: float = 0.05,
+        rho: float | None = None,
+    ) -> RiskReport:  # fmt: skip
+        """Bounds on the risk from a sample of graphs with their labels: see `vcrf.complexity.risk_report`.
+
+        The loss must have a bound: "hamming", the share of wrong labels. Margin losses of relaxed graphs are bounded
+        from above, so that the statements hold for them too.
+        """
+        from vcrf.complexity.graph_margins import GraphMargins
+        from vcrf.complexity.report import report_on
+
+        chosen = get_loss(loss)
+        if chosen is None:
+            raise InputError("A bound needs a loss, got None.")
+        data = read_sample(X, y, self._model(), self.max_table, self.block_width)
+        problem = data.problem
+        scores = self._model().scores(problem.text, problem.layout)
+        infer = GraphInference(problem.layout)
+        table = graph_loss(chosen, data).table
+        sizes = np.diff(problem.layout.variable_ptr)
+        largest = max(chosen.bound(int(n), problem.n_labels) for n in np.unique(sizes))
+        margins = GraphMargins(infer, scores, problem.y.astype(np.int64), table, float(largest))
+        return report_on(self._model(), problem, margins, delta, rho)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file, which `vcrf.load` reads."""
         from vcrf.estimators.file import save
@@ -346,7 +384,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             mask = allowed_values(layout, choices)
             self._check_possible(layout, mask)
             scores[layout.node_scores[~mask]] = -np.inf
-        return _Scored(layout, GraphInference(layout, n_threads(self.n_jobs)), scores)
+        return _Scored(layout, GraphInference(layout, n_threads(self.n_jobs)), scores, text)
 
     def _check_possible(self, layout: Layout, mask: Any) -> None:
         starts = np.cumsum(layout.cards) - layout.cards

@@ -11,10 +11,12 @@ import numpy as np
 
 from vcrf.arguments.inputs import checked_weights, listed_labels
 from vcrf.arguments.open_labels import is_open, named
+from vcrf.complexity.report import model_families
 from vcrf.errors import InputError
 from vcrf.graphs.layout import Layout, make_layout
 from vcrf.graphs.reading import RawGraphs, Scale, collect, find_kinds, read_parts, skeletons
 from vcrf.losses import Loss
+from vcrf.model.graphs import GraphModel
 from vcrf.problem.graphs import GraphProblem, build_graph_problem
 from vcrf.structures.graph_loss import GraphLoss
 from vcrf.types import Bools, Floats, Label, UInts32
@@ -58,6 +60,26 @@ def read_training(
     normalised = None if sample_weight is None else weights / weights.sum()
     problem = build_graph_problem(text, layout, numbers, families, normalised, allowed)
     return GraphData(problem, raw, scales, graphs, listed)
+
+
+def read_sample(X: Sequence[Any], y: Any, model: GraphModel, max_table: int, block_width: int) -> GraphData:
+    """Graphs with labels that a model knows, as a problem with the model's families."""
+    graphs, listed, kinds = list(X), listed_labels(y), model.kinds
+    raw = collect(graphs, kinds.directed, kinds.types)
+    if [len(types) for types in raw.node_types] != [len(labels) for labels in listed]:
+        raise InputError("X and y differ: expected one label a node.")
+    layout = make_layout(kinds, skeletons(raw, kinds), max_table, block_width)
+    if not len(layout.types):
+        raise InputError("A bound needs a sample: the graphs have no nodes.")
+    known = [set(labels) for labels in kinds.labels]
+    for i, labels in enumerate(listed):
+        for v, label in enumerate(labels):
+            if label not in known[int(raw.node_types[i][v])]:
+                raise InputError(f"Example {i}, node {v}: the model has no label {label!r}.")
+    text, _, _ = read_parts(raw, kinds, layout.part_ptr, model.scales)
+    numbers, _ = _numbers(layout, listed)
+    problem = build_graph_problem(text, layout, numbers, model_families(model))
+    return GraphData(problem, raw, dict(model.scales), graphs, listed)
 
 
 def _check_labels(y: list[list[Any]]) -> None:
@@ -148,17 +170,18 @@ def graph_loss(loss: Loss | Callable[..., Any] | None, data: GraphData, picks: b
 
 def _additive(loss: Loss, data: GraphData) -> Floats:
     layout = data.problem.layout
-    if not hasattr(loss, "token_costs"):
+    labels = layout.kinds.labels
+    matrices = [loss.for_labels(mine).token_costs(len(mine)) for mine in labels]
+    if any(matrix is None for matrix in matrices):
         raise InputError(
             f"{type(loss).__name__} is an automaton along a sequence of labels, and graphs have none: use 'hamming', "
             "WeightedHammingLoss, or a function that gives costs of nodes and edges. On chains use VCRF."
         )
     table = np.zeros(int(layout.score_ptr[-1]))
-    matrices: list[Any] = [loss.for_labels(labels).token_costs(len(labels)) for labels in layout.kinds.labels]
     sizes = np.diff(layout.variable_ptr)
     shares = 1.0 / np.maximum(sizes, 1) if getattr(loss, "normalised", False) else np.ones(len(sizes))
     each = np.concatenate([np.zeros(0), *data.raw.node_weights]) * np.repeat(shares, sizes)
-    for t, matrix in enumerate(matrices):
+    for t, matrix in enumerate(map(np.asarray, matrices)):
         mine = np.flatnonzero(layout.types == t)
         first = layout.score_ptr[layout.node_parts[mine]]
         table[first[:, None] + np.arange(len(matrix))] = each[mine, None] * matrix[:, data.problem.y[mine]].T

@@ -19,6 +19,7 @@ N_BLOCKS = 64
 # Of decoding with blocks: temperatures, sweeps there and back at each, and rounds of changing single values.
 _TEMPERATURES = (1.0, 0.3, 0.1)
 _DECODING_SWEEPS, _CLIMBS = 10, 20
+_NOTHING = np.zeros(0)
 
 
 class Best(NamedTuple):
@@ -54,29 +55,38 @@ class GraphInference:
         else:
             self.workers.run_each(lambda i: kernel(layout.shapes, layout.examples, i, i + 1, *arrays), only)
 
+    def _sums(
+        self, scores: Floats, messages: Floats, temperature: float, n_sweeps: int, parts: Floats, agreed: Floats,
+        entropies: Floats, only: Sequence[int] | None = None,
+    ) -> Floats:  # fmt: skip
+        """U of each example; messages are updated, what else is wanted is filled in: see the kernel."""
+        out = np.zeros(self.layout.n_examples)
+        self._run(
+            kernels.graph_sums.sums, scores, messages, temperature, n_sweeps, out, parts, agreed, entropies, only=only
+        )
+        return out
+
     def values(
         self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
     ) -> tuple[Floats, Floats]:
         """U of each example at a temperature, and the messages after so many sweeps there and back."""
-        out, new = np.zeros(self.layout.n_examples), messages.copy()
-        self._run(kernels.graph_pass.values, scores, new, temperature, n_sweeps, out)
-        return out, new
+        new = messages.copy()
+        return self._sums(scores, new, temperature, n_sweeps, _NOTHING, _NOTHING, _NOTHING), new
 
     def marginals(
         self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
     ) -> tuple[Floats, Floats, Floats]:
         """U, marginals of all assignments of parts, and messages."""
-        out, parts, new = np.zeros(self.layout.n_examples), np.zeros(self.n_scores), messages.copy()
-        self._run(kernels.graph_pass.marginals, scores, new, temperature, n_sweeps, out, parts)
-        return out, parts, new
+        parts, new = np.zeros(self.n_scores), messages.copy()
+        return self._sums(scores, new, temperature, n_sweeps, parts, _NOTHING, _NOTHING), parts, new
 
     def repaired(
         self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
     ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """The same, marginals on which the blocks agree, and their entropies."""
-        out, new = np.zeros(self.layout.n_examples), messages.copy()
-        parts, agreed, entropies = np.zeros(self.n_scores), np.zeros(self.n_scores), np.zeros(len(out))
-        self._run(kernels.graph_repair.repaired, scores, new, temperature, n_sweeps, out, parts, agreed, entropies)
+        new, entropies = messages.copy(), np.zeros(self.layout.n_examples)
+        parts, agreed = np.zeros(self.n_scores), np.zeros(self.n_scores)
+        out = self._sums(scores, new, temperature, n_sweeps, parts, agreed, entropies)
         return out, parts, new, agreed, entropies
 
     def picked(self, scores: Floats, loss: Floats) -> tuple[Floats, Floats]:
@@ -104,12 +114,23 @@ class GraphInference:
         layout = self.layout
         y = np.zeros(len(layout.types), np.int64)
         exact, relaxed = np.flatnonzero(layout.is_exact).tolist(), np.flatnonzero(~layout.is_exact).tolist()
-        self._run(kernels.graph_decode.best, scores, layout.variable_ptr, y, only=exact)
+        self.workers.run_each(lambda i: self._assign(scores, i, y), exact)
         found = self.score(scores, y)
         bounds = found.copy()
         if relaxed:
             self._cool(scores, y, found, bounds, relaxed)
         return Best(y, found, bounds)
+
+    def _assign(self, scores: Floats, i: int, y: Ints) -> None:
+        """A best assignment of one exact example, into the values of all variables."""
+        layout = self.layout
+        mine = y[layout.variable_ptr[i] : layout.variable_ptr[i + 1]]
+        draws = np.full((1, self._n_cliques(i)), -1.0)
+        kernels.graph_decode.assign(layout.shapes, layout.examples, i, scores, 0.0, draws, mine[None, :])
+
+    def _n_cliques(self, i: int) -> int:
+        shape, ptr = int(self.layout.shape_of[i]), self.layout.shapes.clique_ptr
+        return int(ptr[shape + 1] - ptr[shape])
 
     def score(self, scores: Floats, y: Ints) -> Floats:
         """The score of an assignment of each example."""
@@ -121,11 +142,9 @@ class GraphInference:
         layout, messages = self.layout, self.no_messages()
         found[left], bounds[left] = -np.inf, np.inf
         for temperature in _TEMPERATURES:
-            out, parts = np.zeros(layout.n_examples), np.zeros(self.n_scores)
-            self._run(
-                kernels.graph_pass.marginals, scores, messages, temperature, _DECODING_SWEEPS, out, parts, only=left
-            )
-            self._run(kernels.graph_pass.values, scores, messages, 0.0, 0, out, only=left)
+            parts = np.zeros(self.n_scores)
+            self._sums(scores, messages, temperature, _DECODING_SWEEPS, parts, _NOTHING, _NOTHING, left)
+            out = self._sums(scores, messages, 0.0, 0, _NOTHING, _NOTHING, _NOTHING, left)
             bounds[left] = np.minimum(bounds[left], out[left])
             new = self._likeliest(parts, scores)
             self._climb(scores, new, left)
@@ -154,11 +173,11 @@ class GraphInference:
 
     def sample(self, scores: Floats, i: int, n: int, rng: np.random.Generator) -> Ints:
         """Draw n assignments of an exact example, (n, n_variables)."""
-        layout, shape = self.layout, int(self.layout.shape_of[i])
+        layout = self.layout
         self._check_exact(i, "sampling")
-        n_cliques = int(layout.shapes.clique_ptr[shape + 1] - layout.shapes.clique_ptr[shape])
         y = np.zeros((n, int(np.diff(layout.variable_ptr)[i])), np.int64)
-        kernels.graph_decode.sample(layout.shapes, layout.examples, i, scores, rng.random((n, n_cliques)), y)
+        draws = rng.random((n, self._n_cliques(i)))
+        kernels.graph_decode.assign(layout.shapes, layout.examples, i, scores, 1.0, draws, y)
         return y
 
     def kbest(self, scores: Floats, i: int, k: int) -> list[tuple[Ints, float]]:
@@ -177,7 +196,7 @@ class GraphInference:
                 masked[nodes[v] : nodes[v] + cards[v]][others] = -np.inf
             for value in banned:
                 masked[nodes[len(fixed)] + value] = -np.inf
-            kernels.graph_decode.best(layout.shapes, layout.examples, i, i + 1, masked, layout.variable_ptr, y)
+            self._assign(masked, i, y)
             own = y[first:last]
             entries = layout.entries(y)[layout.part_ptr[i] : layout.part_ptr[i + 1]]
             return float(masked[entries].sum()), tuple(own.tolist())

@@ -21,6 +21,11 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def inner_kernel(function: F) -> F:
+    """Like `kernel`, for what only kernels call: without what Python would call it by, which takes time to compile."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def fast_kernel(function: F) -> F:
     """Like `kernel`, and sums may be reordered (the same way on every run).
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import Examples, Scratch, Shapes, begin, logs_for, scratch_for
 from vcrf.types import Floats, Ints, Ints32, UInts8
 
@@ -28,7 +28,7 @@ class Scopes(NamedTuple):
     variable_ptr: Ints  # of the examples
 
 
-@kernel
+@inner_kernel
 def entry_of(scopes: Scopes, p: int, y: Ints) -> int:
     """The entry of a part's scores at an assignment."""
     first, last = scopes.ptr[p], scopes.ptr[p + 1]
@@ -49,7 +49,7 @@ def entries(scopes: Scopes, y: Ints, part_ptr: Ints, out: Ints) -> None:
         out[p] = part_ptr[p] + entry_of(scopes, p, y)
 
 
-@kernel
+@inner_kernel
 def choose(table: Floats, index: Ints32, wanted: int, draw: float) -> int:
     """The best entry among those that a map takes to `wanted` (-1: among all), or a drawn one if draw >= 0."""
     best, peak = -1, -np.inf
@@ -71,7 +71,7 @@ def choose(table: Floats, index: Ints32, wanted: int, draw: float) -> int:
     return best
 
 
-@kernel
+@inner_kernel
 def read_assignment(graphs: Shapes, shape: int, draws: Floats, room: Scratch, chosen: Ints, y: Ints) -> None:
     """An assignment from the tables of an exact graph after they were collected; draws[c] < 0 takes the best."""
     base = graphs.clique_ptr[shape]
@@ -96,32 +96,21 @@ def read_assignment(graphs: Shapes, shape: int, draws: Floats, room: Scratch, ch
 
 
 @kernel
-def best(
-    graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, variable_ptr: Ints, y: Ints
+def assign(
+    graphs: Shapes, examples: Examples, i: int, scores: Floats, temperature: float, draws: Floats, y: Ints
 ) -> None:
-    """A best assignment of each of some exact graphs; of equal ones the first that the tables show."""
-    room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
-    nothing = np.zeros(0)
-    for i in range(first, last):
-        shape = examples.shapes[i]
-        begin(graphs, examples, i, scores, nothing, 0.0, 0, room, logs)
-        n = graphs.clique_ptr[shape + 1] - graphs.clique_ptr[shape]
-        read_assignment(
-            graphs, shape, np.full(n, -1.0), room, np.zeros(n, np.int64), y[variable_ptr[i] : variable_ptr[i + 1]]
-        )
+    """Assignments of an exact graph: the best (temperature 0, draws below 0), or drawn (temperature 1).
 
-
-@kernel
-def sample(graphs: Shapes, examples: Examples, i: int, scores: Floats, draws: Floats, y: Ints) -> None:
-    """Assignments of one exact graph, drawn; draws (n, n_cliques) in [0, 1), y (n, n_variables)."""
+    draws is (n, n_cliques), y (n, n_variables). Of equal assignments the first that the tables show is taken.
+    """
     room, logs = scratch_for(graphs, examples, i, i + 1), logs_for(graphs, examples, i, i + 1)
-    begin(graphs, examples, i, scores, np.zeros(0), 1.0, 0, room, logs)
+    begin(graphs, examples, i, scores, np.zeros(0), temperature, 0, room, logs)
     chosen = np.zeros(draws.shape[1], np.int64)
     for k in range(len(draws)):
         read_assignment(graphs, examples.shapes[i], draws[k], room, chosen, y[k])
 
 
-@kernel
+@inner_kernel
 def value_at(scopes: Scopes, examples: Examples, scores: Floats, v: int, y: Ints) -> float:
     """Scores of the parts of a variable."""
     total = 0.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.types import Floats, Ints, Ints32, UInts64
 
@@ -90,7 +90,7 @@ def scratch_for(graphs: Shapes, examples: Examples, first: int, last: int) -> Sc
     )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def reduce_table(table: Floats, to: Ints32, n: int, is_max: bool, room: Scratch) -> None:
     """room.sums[s] = log of the sum (or the maximum) of exp(table) over the entries that a map takes to s < n."""
     peaks, sums, work = room.peaks, room.sums, room.work[: len(table)]
@@ -115,7 +115,7 @@ def reduce_table(table: Floats, to: Ints32, n: int, is_max: bool, room: Scratch)
         sums[s] = peaks[s] + np.log(sums[s]) if sums[s] > 0.0 else -np.inf
 
 
-@kernel
+@inner_kernel
 def log_total(table: Floats, is_max: bool) -> float:
     """Log of the sum of exp(table), or its maximum."""
     peak = -np.inf
@@ -129,7 +129,7 @@ def log_total(table: Floats, is_max: bool) -> float:
     return float(peak + np.log(total))
 
 
-@kernel
+@inner_kernel
 def assemble(
     graphs: Shapes, examples: Examples, i: int, scores: Floats, messages: Floats, temperature: float, room: Scratch
 ) -> None:
@@ -154,7 +154,7 @@ def assemble(
                 tables[first + e] += scale * messages[at + graphs.maps[to + e]]
 
 
-@kernel
+@inner_kernel
 def step(graphs: Shapes, number: int, is_down: bool, is_max: bool, room: Scratch) -> None:
     """Pass from a clique to its parent, or from the parent to it."""
     row = graphs.separators[number]
@@ -176,7 +176,7 @@ def step(graphs: Shapes, number: int, is_down: bool, is_max: bool, room: Scratch
         table[e] += room.old[index[e]]
 
 
-@kernel
+@inner_kernel
 def update(
     graphs: Shapes,
     examples: Examples,
@@ -248,7 +248,7 @@ def logs_for(graphs: Shapes, examples: Examples, first: int, last: int) -> Float
     return np.empty(most)
 
 
-@kernel
+@inner_kernel
 def total_value(graphs: Shapes, shape: int, temperature: float, room: Scratch, totals: Floats) -> float:
     """U from the tables of the roots; totals[b] is log Z_T of each block."""
     value = 0.0
@@ -262,7 +262,7 @@ def total_value(graphs: Shapes, shape: int, temperature: float, room: Scratch, t
     return value
 
 
-@kernel
+@inner_kernel
 def most_blocks(graphs: Shapes, examples: Examples, first: int, last: int) -> int:
     """Blocks of the example that has most."""
     most = 1
@@ -284,38 +284,7 @@ def begin(
         run_program(graphs, examples, i, _BACKWARD, messages, temperature, room, logs)
 
 
-@kernel
-def values(
-    graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, messages: Floats, temperature: float,
-    n_sweeps: int, out: Floats,
-) -> None:  # fmt: skip
-    """U of each example at a temperature (0: the sum of the blocks' maxima); messages are updated in place."""
-    room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
-    totals = np.empty(most_blocks(graphs, examples, first, last))
-    for i in range(first, last):
-        begin(graphs, examples, i, scores, messages, temperature, n_sweeps, room, logs)
-        out[i] = total_value(graphs, examples.shapes[i], temperature, room, totals)
-
-
-@kernel
-def marginals(
-    graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, messages: Floats, temperature: float,
-    n_sweeps: int, out: Floats, parts: Floats,
-) -> None:  # fmt: skip
-    """The same, and the marginals of every part, a mean over its blocks; parts is zero before."""
-    room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
-    totals = np.empty(most_blocks(graphs, examples, first, last))
-    for i in range(first, last):
-        shape = examples.shapes[i]
-        begin(graphs, examples, i, scores, messages, temperature, n_sweeps, room, logs)
-        out[i] = total_value(graphs, shape, temperature, room, totals)
-        run_program(graphs, examples, i, _DISTRIBUTE, messages, temperature, room, logs)
-        for c in range(graphs.clique_ptr[shape], graphs.clique_ptr[shape + 1]):
-            belief = exp_belief(graphs, shape, c, totals, room)
-            add_parts(graphs, examples, i, c, belief, parts)
-
-
-@kernel
+@inner_kernel
 def exp_belief(graphs: Shapes, shape: int, c: int, totals: Floats, room: Scratch) -> Floats:
     """The marginals of a clique: exp(table - log Z)."""
     first, size = graphs.cliques[c, 0], graphs.cliques[c, 1]
@@ -327,7 +296,7 @@ def exp_belief(graphs: Shapes, shape: int, c: int, totals: Floats, room: Scratch
     return work
 
 
-@kernel
+@inner_kernel
 def add_parts(graphs: Shapes, examples: Examples, i: int, c: int, belief: Floats, parts: Floats) -> None:
     """A clique's shares in the marginals of its parts."""
     for k in range(graphs.term_ptr[c], graphs.term_ptr[c + 1]):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -39,7 +39,7 @@ def score_parts(first: int, last: int, found: Occurrences, row_of: Ints, table: 
                 add_row(scores, found.values[k], table[row : row + end - begin])
 
 
-@kernel
+@inner_kernel
 def column_row(
     c: int, ptr: Ints, positions: UInts32, values: Floats, part_ptr: Ints, residuals: Floats, row: Floats
 ) -> int:
@@ -52,7 +52,7 @@ def column_row(
     return int(size)
 
 
-@kernel
+@inner_kernel
 def squared_row(
     c: int, ptr: Ints, positions: UInts32, values: Floats, part_ptr: Ints, residuals: Floats, row: Floats
 ) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import (
     Examples,
     Scratch,
@@ -24,7 +24,7 @@ from vcrf.types import Floats
 _COLLECT, _DISTRIBUTE = 0, 3
 
 
-@kernel
+@inner_kernel
 def move_step(graphs: Shapes, number: int, is_down: bool, room: Scratch, moves: Floats, held: Floats) -> None:
     """As `graph_pass.step`, with the derivatives of the tables (`moves`) and of the separators (`held`)."""
     row = graphs.separators[number]
@@ -50,7 +50,7 @@ def move_step(graphs: Shapes, number: int, is_down: bool, room: Scratch, moves: 
     own[:] = means
 
 
-@kernel
+@inner_kernel
 def run_moves(graphs: Shapes, shape: int, program: int, room: Scratch, moves: Floats, held: Floats) -> None:
     """All steps of a program."""
     at = 4 * shape + program
@@ -84,7 +84,7 @@ def moved_marginals(
             add_moves(graphs, examples, i, c, belief, moves, out)
 
 
-@kernel
+@inner_kernel
 def add_moves(graphs: Shapes, examples: Examples, i: int, c: int, belief: Floats, moves: Floats, out: Floats) -> None:
     """The change of a clique's marginals p (dt - mean of dt), added to its parts."""
     first, mean = graphs.cliques[c, 0], 0.0

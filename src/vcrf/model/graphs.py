@@ -7,19 +7,20 @@ It is a model as that of sequences: `lengths` holds the kind of part of each ent
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from vcrf import kernels
+from vcrf.errors import InputError
 from vcrf.families.text import Text
 from vcrf.graphs.kinds import PartKinds
 from vcrf.graphs.layout import Layout
 from vcrf.graphs.reading import Scale
 from vcrf.model.model import Feature, Model
-from vcrf.types import Floats
+from vcrf.types import Floats, Label
 
 _NO_KINDS = PartKinds((), (), ())
 
@@ -62,15 +63,15 @@ class GraphModel(Model):
             )
         return out
 
-    def features(self) -> Iterator[Feature]:
-        """All weights for people."""
-        for s, source in enumerate(self.sources):
-            for row in range(self.source_ptr[s], self.source_ptr[s + 1]):
-                for e in range(self.ptr[row], self.ptr[row + 1]):
-                    kind, code = int(self.lengths[e]), int(self.codes[e])
-                    family = self.families[self.family_of[s, kind]].name
-                    labels = self.kinds.assignment(kind, code)
-                    yield Feature(family, source, self.names[row], labels, float(self.weights[e]))
+    def labels_of(self, kind: int, code: int) -> tuple[Label, ...]:
+        return self.kinds.assignment(kind, code)
+
+    def heaviest(self, label: Label, n: int) -> list[Feature]:
+        """The n features of largest absolute weight that have a label."""
+        order = np.argsort(-np.abs(self.weights), kind="stable")
+        rows = np.searchsorted(self.ptr, order, side="right") - 1
+        found = (self.feature(int(row), int(j)) for row, j in zip(rows, order, strict=True))
+        return list(islice((feature for feature in found if label in feature.labels), n))
 
     def table(self, attribute: str) -> Floats:
         """Weights of an attribute, one axis for each node of its parts; "edge bias" has the plain ones."""
@@ -94,8 +95,6 @@ class GraphModel(Model):
 
     def _kind_of(self, attribute: str) -> int:
         """The kind of an attribute without a weight, by its name."""
-        from vcrf.errors import InputError
-
         prefix = attribute.partition(" ")[0]
         names = [self.kinds.full_name(k) for k in range(1, len(self.kinds.kinds) + 1)]
         if prefix not in names:

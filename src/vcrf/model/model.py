@@ -171,9 +171,13 @@ class Model:
         """Entry j, of the attribute `row`, with its name."""
         s = int(np.searchsorted(self.source_ptr, row, side="right")) - 1
         length = int(self.lengths[j])
-        labels = tuple(self.labels[b] for b in _digits(int(self.codes[j]), length, self.n_labels))
+        labels = self.labels_of(length, int(self.codes[j]))
         family = self.families[self.family_of[s, length]].name
         return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
+
+    def labels_of(self, kind: int, code: int) -> tuple[Label, ...]:
+        """The labels of an assignment: of a tag pattern, the oldest first."""
+        return tuple(self.labels[b] for b in _digits(code, kind, self.n_labels))
 
     def heaviest(self, label: Label, n: int) -> list[Feature]:
         """The n features of largest absolute weight whose tag pattern ends in a label."""

@@ -2,7 +2,7 @@
 
 On a relaxed graph the value is U >= log Z of `graphs.blocks`, with messages after a few sweeps: those of a point nearby
 are where a pass begins. Its gradient is that at fixed messages. The certificate is of the relaxed problem: from
-marginals on which the blocks agree, with their mean loss and entropy as intercept (`kernels.graph_repair`).
+marginals on which the blocks agree, with their mean loss and entropy as intercept (`kernels.graph_sums`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Marginals that agree between the blocks of a graph, and their entropy: what the certificate of a relaxed sum needs.
+"""Sums over graphs: values, marginals, and marginals that agree between blocks, which the certificate needs.
 
 After some sweeps the blocks' marginals mu_T(v) still differ. With b_v = sum_T c_T mu_T(v), a value k of v in block T
 stays with probability keep(k) = min(1, b(k) / mu(k)) and is else drawn anew from p, the part of b above mu. Done to
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import (
     Examples,
     Scratch,
@@ -32,7 +32,7 @@ from vcrf.types import Floats
 _DISTRIBUTE = 3
 
 
-@kernel
+@inner_kernel
 def entropy(table: Floats) -> float:
     """Minus the sum of p log p."""
     total = 0.0
@@ -42,7 +42,7 @@ def entropy(table: Floats) -> float:
     return total
 
 
-@kernel
+@inner_kernel
 def find_changes(graphs: Shapes, shape: int, totals: Floats, room: Scratch, keep: Floats, fresh: Floats) -> None:
     """How the marginals of each shared variable are changed, in the layout of the example's messages."""
     mean = np.empty(1)
@@ -70,7 +70,7 @@ def find_changes(graphs: Shapes, shape: int, totals: Floats, room: Scratch, keep
                 fresh[at + x] = fresh[at + x] / gained if gained > 0.0 else mean[x]
 
 
-@kernel
+@inner_kernel
 def change_axis(table: Floats, n: int, stride: int, keep: Floats, fresh: Floats) -> None:
     """Values along an axis stay with probability keep, and are else drawn anew from fresh."""
     for outer in range(0, len(table), n * stride):
@@ -82,7 +82,7 @@ def change_axis(table: Floats, n: int, stride: int, keep: Floats, fresh: Floats)
                 table[inner + x * stride] = table[inner + x * stride] * keep[x] + moved * fresh[x]
 
 
-@kernel
+@inner_kernel
 def repair_clique(graphs: Shapes, c: int, table: Floats, keep: Floats, fresh: Floats, room: Scratch) -> float:
     """Change all axes of a clique's marginals; returns its entropy less that of its separator."""
     for k in range(graphs.axis_ptr[c], graphs.axis_ptr[c + 1]):
@@ -100,25 +100,33 @@ def repair_clique(graphs: Shapes, c: int, table: Floats, keep: Floats, fresh: Fl
 
 
 @kernel
-def repaired(
+def sums(
     graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, messages: Floats, temperature: float,
     n_sweeps: int, out: Floats, parts: Floats, agreed: Floats, entropies: Floats,
 ) -> None:  # fmt: skip
-    """As `graph_pass.marginals`, and marginals of the parts that agree, with sum_T c_T H_T of each example."""
+    """U of each example at a temperature (0: the sum of the blocks' maxima) after so many sweeps there and back.
+
+    Messages are updated in place. `parts` gets the marginals of every part, a mean over its blocks; `agreed` those on
+    which the blocks agree, and `entropies` their sum_T c_T H_T. Both are zero before, or empty where not wanted.
+    """
     room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
     totals = np.empty(most_blocks(graphs, examples, first, last))
     for i in range(first, last):
         shape = examples.shapes[i]
         begin(graphs, examples, i, scores, messages, temperature, n_sweeps, room, logs)
         out[i] = total_value(graphs, shape, temperature, room, totals)
+        if len(parts) == 0:
+            continue
         run_program(graphs, examples, i, _DISTRIBUTE, messages, temperature, room, logs)
-        n_messages = examples.messages[i + 1] - examples.messages[i]
+        n_messages = examples.messages[i + 1] - examples.messages[i] if len(agreed) else 0
         keep, fresh = np.ones(n_messages), np.zeros(n_messages)
-        find_changes(graphs, shape, totals, room, keep, fresh)
-        entropies[i] = 0.0
+        if len(agreed):
+            find_changes(graphs, shape, totals, room, keep, fresh)
+            entropies[i] = 0.0
         for c in range(graphs.clique_ptr[shape], graphs.clique_ptr[shape + 1]):
             belief = exp_belief(graphs, shape, c, totals, room)
             add_parts(graphs, examples, i, c, belief, parts)
-            own = repair_clique(graphs, c, belief, keep, fresh, room)
-            entropies[i] += graphs.weights[graphs.cliques[c, 2]] * own
-            add_parts(graphs, examples, i, c, belief, agreed)
+            if len(agreed):
+                own = repair_clique(graphs, c, belief, keep, fresh, room)
+                entropies[i] += graphs.weights[graphs.cliques[c, 2]] * own
+                add_parts(graphs, examples, i, c, belief, agreed)
