@@ -132,15 +132,10 @@ def _rows_of(features: Any, rows: list[int]) -> Any:
 
 
 def _add_factor_graph(raw: RawGraphs, graph: FactorGraph, number: int) -> None:
-    """A type for each number of values; the first factor on a single variable is its node."""
-    names = [f"{NODE}{card}" if len(set(graph.cards)) > 1 or raw.sizes else NODE for card in graph.cards]
+    """A type for each number of values, "node2" for two; the first factor on a single variable is its node."""
+    names = [f"{NODE}{card}" for card in graph.cards]
     types = np.array([_type_number(raw, name) for name in names], np.int64)
-    for t, card in zip(types.tolist(), graph.cards, strict=True):
-        if raw.sizes.setdefault(t, card) != card:
-            raise InputError(
-                f"Example {number} has variables with {card} values, an earlier one had {raw.sizes[t]}: give factor "
-                "graphs whose variables have the same numbers of values, or Graphs with node types."
-            )
+    raw.sizes.update(zip(types.tolist(), graph.cards, strict=True))
     own: dict[int, int] = {}
     for f, factor in enumerate(graph.factors):
         if len(factor.scope) == 1:
