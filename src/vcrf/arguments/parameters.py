@@ -237,7 +237,7 @@ FUNCTIONS = (
               flag="--tag", metavar="upos|xpos|N"),
     Parameter("form", None, Other("int"), "Column of the tokens: by default 1 in CoNLL-U, 0 in a column file.",
               flag="--form", metavar="N"),
-    Parameter("format", "auto", Choice(("auto", "conllu", "columns")),
+    Parameter("format", "auto", Choice(("auto", "conllu", "columns", "annotations")),
               "Format of the data; auto looks at the name and the first line.", flag="--input-format"),
     Parameter("surrogate", "crf", Choice(("crf", "structboost", "exponential", "m3n", "structsvm")),
               "Convex bound on the loss.", flag="--surrogate"),

@@ -136,7 +136,7 @@ def _with_spans(tagger: Tagger, X: list[list[str]], found: list[list[Tagging]]) 
     spans = [entities(best[0].labels, scheme) for best in found]
     values = tagger.entity_probability(X, spans, scheme)
     return [
-        [best[0]._replace(spans=[Span(*span, p) for span, p in zip(*pair, strict=True)])]
+        [best[0]._replace(spans=[Span(span.first, span.last, span.kind, p) for span, p in zip(*pair, strict=True)])]
         for best, *pair in zip(found, spans, values, strict=True)
     ]
 
