@@ -183,8 +183,8 @@ def splits(names: list[str], folder: Path | None, draws: int) -> None:
                 if drawn.is_any:
                     counts[3] += truth[int(np.searchsorted(-GRID, -drawn.threshold))] > promise.max_error
             print(
-                f"{name}: {n} sentences, {draws} halves, max_error {promise.max_error}, delta {promise.delta}: error of "
-                f"the other half above it {counts[0] / draws:.3f}, accepted {counts[1] / max(counts[2], 1):.3f} "
+                f"{name}: {n} sentences, {draws} halves, max_error {promise.max_error}, delta {promise.delta}: error "
+                f"of the other half above it {counts[0] / draws:.3f}, accepted {counts[1] / max(counts[2], 1):.3f} "
                 f"(in {int(counts[2])}); drawn with replacement, broken {counts[3] / draws:.3f}",
                 flush=True,
             )

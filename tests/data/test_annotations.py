@@ -60,7 +60,7 @@ def test_round_trips_give_the_same_sentences(drawn: tuple[str, list[Task]]) -> N
 
 
 def test_partial_answers_stay_open() -> None:
-    """Where tokens are regions, those without one are open, and several labels are a set; unanswered tasks are left out."""
+    """Where tokens are regions, those without one are open, and several labels are a set; no answer, no sentence."""
     studio = [
         {
             "data": {"text": "a b c", "scheme": ""},

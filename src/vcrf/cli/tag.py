@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from vcrf.cli.options import Form, ModelFile, Tag, column, share
+from vcrf.cli.options import Form, ModelFile, Tag, column, option, share
 from vcrf.cli.output import say
 
 if TYPE_CHECKING:
@@ -60,13 +60,17 @@ class _Promise(NamedTuple):
         """Whether something is written beside the labels."""
         return self.max_error is not None or self.label_sets is not None
 
-    def check(self, mbr: str | None, nbest: int) -> None:
+    def check(self, mbr: str | None, nbest: int, constraints: str | None) -> None:
         """Refuse what does not go together."""
         from vcrf.errors import InputError
 
         if (self.has_notes or self.report) and (mbr is not None or nbest):
             raise InputError(
                 "--max-error, --label-sets and --report are about the best labels: drop --mbr and --nbest."
+            )
+        if (self.has_notes or self.report) and constraints is not None:
+            raise InputError(
+                "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
             )
         if self.review is not None and self.max_error is None:
             raise InputError("--review writes what --max-error does not accept: add --max-error 1%.")
@@ -162,6 +166,7 @@ def tag(
         Path | None,
         typer.Option(metavar="FILE", help="Write the sentences that have something to check to this file too."),
     ] = None,
+    constraints: Annotated[str | None, option("constraints")] = None,
     tag: Tag = None,
     form: Form = None,
     output: Annotated[
@@ -198,12 +203,12 @@ def tag(
     if mbr is not None and nbest:
         raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
     promise = _Promise(max_error, confidence, unit.value, label_sets, report, review)
-    promise.check(mbr, nbest)
+    promise.check(mbr, nbest, constraints)
     if review is not None:
         check_output("--review", review, {model: "the model", file: "the input"})
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, constraints)
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
     layout = facts.layout if facts else None

@@ -15,8 +15,8 @@ from vcrf.model.file import AGAIN, model_of, saying
 from vcrf.model.json import load_params
 
 
-def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
-    """Read what tags as the estimator does, without scikit-learn: the model and the constraints."""
+def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) -> ModelTagger:
+    """Read what tags as the estimator does, without scikit-learn: the model and the constraints, or others."""
     name = os.fspath(path)
     contents = container.decode(container.map_file(Path(path)), name)
     with saying(f"{name}: the model file is not valid", AGAIN):
@@ -24,7 +24,9 @@ def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
         given = {"constraints": contents.document["parameters"].get("constraints")}
         params = load_params(given, set(given))
         check_use(params, model)
-        return ModelTagger(model, params["constraints"])
+    if constraints is not None:
+        as_constraints(constraints).check(model.labels)
+    return ModelTagger(model, params["constraints"] if constraints is None else constraints)
 
 
 def check_use(params: Mapping[str, Any], model: Model) -> None:
