@@ -1,6 +1,6 @@
 """A simulated annotation campaign: token error against labelled sentences and tokens, random beside each strategy.
 
-    python benchmarks/annotate.py [tamil basque english] [--first 100] [--step 100] [--last 600] [--pool 3000] [--seeds 2]
+    python benchmarks/annotate.py [tamil basque english] [--first 100] [--step 100] [--last 600] [--pool 3000]
 
 The pool is the beginning of the train split. A campaign begins with the same random sentences, trains, has the model
 choose the next ones (`tagger.suggest`), takes their labels from the treebank, and goes on with a warm start. The error

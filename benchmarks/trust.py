@@ -202,7 +202,7 @@ def power(names: list[str], folder: Path | None) -> None:
             units = test.units("token")
             share, error = rates(units, ours.threshold)
             print(
-                f"{name}: {dev.n_sentences} sentences, max_error {max_error}: accepted {share:.3f} (error {error:.4f}), "
+                f"{name}: {dev.n_sentences} sentences, max_error {max_error}: accepted {share:.3f}, error {error:.4f}, "
                 f"oracle {oracle_share(units, max_error):.3f}; Hoeffding-Bentkus {rates(units, plain)[0]:.3f}; whole "
                 f"sentences, binomial {rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
                 f"{oracle_share(test.units('sentence'), max_error):.3f}; missing {ours.n_missing}",

@@ -1,6 +1,6 @@
 """Warm start: passes from scratch and from the model of nine tenths of the sentences.
 
-    python benchmarks/warm.py [tamil twitter-tweebank basque]
+python benchmarks/warm.py [tamil twitter-tweebank basque]
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcrf.arguments.inputs import generator_of
-from vcrf.decoding.constraints import as_constraints
+from vcrf.decoding.constraints import as_constraints, check_constraints
 from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model, container
 from vcrf.model.file import AGAIN, model_of, saying
@@ -25,7 +25,7 @@ def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) ->
         params = load_params(given, set(given))
         check_use(params, model)
     if constraints is not None:
-        as_constraints(constraints).check(model.labels)
+        check_constraints(constraints, model.labels)
     return ModelTagger(model, params["constraints"] if constraints is None else constraints)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from vcrf.arguments.inputs import as_sentences
 from vcrf.arguments.parameters import COUNT, check_kind
 from vcrf.decoding.potentials import Potentials
-from vcrf.decoding.probability import Event, entity_events, log_probabilities
+from vcrf.decoding.probability import entity_events, log_probabilities, sequence_events
 from vcrf.decoding.schemes import OUTSIDE, scheme_of
 from vcrf.errors import InputError
 from vcrf.metrics.entities import entities
@@ -114,10 +114,7 @@ def usefulness(tagger: Tagger, sentences: list[Sequence[Any]], by: str, per: str
 
 
 def _least_confidence(scores: Potentials, labels: list[list[Label]], names: list[Label]) -> Floats:
-    number = {name: i for i, name in enumerate(names)}
-    one_hot = np.eye(len(names), dtype=bool)
-    events = [Event(i, 0, one_hot[[number[label] for label in y]].reshape(len(y), -1)) for i, y in enumerate(labels)]
-    return np.asarray(-log_probabilities(scores, events))
+    return np.asarray(-log_probabilities(scores, sequence_events(labels, names)))
 
 
 def _margin(scores: Potentials, labels: list[list[Label]], names: list[Label]) -> Floats:  # noqa: ARG001 - as the others
