@@ -124,9 +124,9 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
         (("tag", "model.vcrf", "new.txt", "--max-error", "2"), "expected a share between 0 and 1"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--nbest", "2"), "about the best labels"),
         (("tag", "model.vcrf", "new.txt", "--review", "x"), "add --max-error"),
-        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--unit", "span"), "BIO or BILOU"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--unit", "span"), "--unit span needs labels"),
         (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
-        (("suggest", "model.vcrf", "new.txt", "--by", "span"), "BIO or BILOU"),
+        (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
     ],
 )
 def test_wrong_calls_say_what_to_do(

@@ -83,7 +83,7 @@ def test_diversity_avoids_words_that_were_chosen(tagger: VCRF) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "`n` must be"), ({"by": "luck"}, "`by` must be one of"), ({"per": "word"}, "`per` must be one of"),
+        ({"n": 0}, "`n` must be"), ({"by": "luck"}, "`by` must be"), ({"per": "word"}, "`per` must be"),
         ({"diversity": 2.0}, "`diversity` must be"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcrf.cli.options import Form, ModelFile, column
+from vcrf.cli.options import Form, ModelFile, column, option
 from vcrf.cli.output import say
 from vcrf.cli.tag import InputFormat
 
@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from vcrf.data.annotations import Task
     from vcrf.data.raw import RawFile
     from vcrf.labelling.tagger import ModelTagger
-
-
-class Strategy(StrEnum):
-    """Ways to choose."""
-
-    LEAST_CONFIDENCE = "least-confidence"
-    MARGIN = "margin"
-    ENTROPY = "entropy"
-    SPAN = "span"
-
-
-class Per(StrEnum):
-    """What usefulness is counted by."""
-
-    SENTENCE = "sentence"
-    TOKEN = "token"
 
 
 class Target(StrEnum):
@@ -50,12 +34,9 @@ def suggest(
         Path, typer.Argument(metavar="POOL", help="Sentences without labels: text, CoNLL-U or columns; `-` is stdin.")
     ],
     number: Annotated[int, typer.Option("--number", "-n", metavar="N", min=1, help="How many sentences.")] = 100,
-    by: Annotated[Strategy, typer.Option(help="What makes a sentence useful.")] = Strategy.LEAST_CONFIDENCE,
-    per: Annotated[Per, typer.Option(help="Usefulness of the whole sentence, or a token of it.")] = Per.SENTENCE,
-    diversity: Annotated[
-        float,
-        typer.Option(metavar="X", min=0.0, max=1.0, help="How much words chosen before count against one."),
-    ] = 0.0,
+    by: Annotated[str, option("by")] = "least-confidence",
+    per: Annotated[str, option("per")] = "sentence",
+    diversity: Annotated[float, option("diversity")] = 0.0,
     to: Annotated[Target, typer.Option(help="Output.")] = Target.CONLLU,
     input_format: Annotated[InputFormat, typer.Option(help="Format of the pool.")] = InputFormat.AUTO,
     form: Form = None,
@@ -87,14 +68,14 @@ def suggest(
     file = open_raw(pool, input_format.value, column(None), form, facts.layout if facts else None)
     load_numba_without_scipy()
     with compile_notice():
-        tasks = _tasks(tagger, file, number, by.value, per.value, diversity)
+        tasks = _tasks(tagger, file, number, by, per, diversity)
     text = _written(tasks, to, tagger, file.conllu_tag)
     if output is None:
         sys.stdout.buffer.write(text.encode())
     else:
         with replacing(output) as out:
             out.write(text.encode())
-    say(f"{len(tasks):,} sentences, {sum(len(task.tokens) for task in tasks):,} tokens, by {by.value} a {per.value}")
+    say(f"{len(tasks):,} sentences, {sum(len(task.tokens) for task in tasks):,} tokens, by {by} a {per}")
 
 
 def _tasks(tagger: ModelTagger, file: RawFile, number: int, by: str, per: str, diversity: float) -> list[Task]:

@@ -37,14 +37,6 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
-class Unit(StrEnum):
-    """What is accepted or not."""
-
-    TOKEN = "token"
-    SENTENCE = "sentence"
-    SPAN = "span"
-
-
 class _Promise(NamedTuple):
     """The options about trust."""
 
@@ -139,26 +131,10 @@ def tag(
         InputFormat,
         typer.Option(help="Input: CoNLL-U, columns, or text with one sentence a line and blanks between tokens."),
     ] = InputFormat.AUTO,
-    max_error: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            show_default=False,
-            help="Mark what a person has to check, so that at most this share of the rest is wrong: 1% or 0.01.",
-        ),
-    ] = None,
-    confidence: Annotated[
-        str, typer.Option(metavar="SHARE", help="How sure --max-error has to be: 95% or 0.95.")
-    ] = "95%",
-    unit: Annotated[Unit, typer.Option(help="What --max-error accepts, and sets are about.")] = Unit.TOKEN,
-    label_sets: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            show_default=False,
-            help="Write sets of labels that miss the true one with this probability: Labels=NOUN,PROPN in MISC.",
-        ),
-    ] = None,
+    max_error: Annotated[str | None, option("max_error", show_default=False)] = None,
+    confidence: Annotated[str, option("confidence")] = "95%",
+    unit: Annotated[str, option("unit")] = "token",
+    label_sets: Annotated[str | None, option("miss", show_default=False)] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Say on stderr how many labels are wrong, and whether the text is alike.")
     ] = False,
@@ -202,7 +178,7 @@ def tag(
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:
         raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
-    promise = _Promise(max_error, confidence, unit.value, label_sets, report, review)
+    promise = _Promise(max_error, confidence, unit, label_sets, report, review)
     promise.check(mbr, nbest, constraints)
     if review is not None:
         check_output("--review", review, {model: "the model", file: "the input"})

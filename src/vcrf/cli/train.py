@@ -72,10 +72,7 @@ def train(
     inference: Annotated[str, option("inference")] = "auto",
     n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
     random_state: Annotated[int | None, option("random_state", min=0)] = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Begin with the weights of this model: the same optimum in fewer passes."),
-    ] = None,
+    start: Annotated[Path | None, option("start")] = None,
     tune: Annotated[bool, option("tune")] = False,
     folds: Annotated[int | None, option("folds")] = None,
     plot: Annotated[

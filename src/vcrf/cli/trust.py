@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vcrf.cli.errors import about
-from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name, share
+from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name, option, share
 from vcrf.cli.output import print_json, print_rich, print_table
-from vcrf.cli.tag import Unit
 
 if TYPE_CHECKING:
     from vcrf.trust.table import TrustRow
@@ -27,7 +26,7 @@ def trust(
     confidence: Annotated[
         list[str], typer.Option(metavar="SHARE", help="Confidence of the promise; may be repeated.")
     ] = ["90%", "95%", "99%"],  # noqa: B006
-    unit: Annotated[Unit, typer.Option(help="What is accepted or not.")] = Unit.TOKEN,
+    unit: Annotated[str, option("unit")] = "token",
     split: Split = None,
     tag: Tag = None,
     form: Form = None,
@@ -61,14 +60,12 @@ def trust(
     tagger._calibration()
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
     with compile_notice(), about(data):
-        table = tagger.trust(corpus.tokens, labels, limits, sure, unit.value)
+        table = tagger.trust(corpus.tokens, labels, limits, sure, unit)
     if plot is not None:
-        from vcrf.trust.plots import plot_trust
-
-        plot_trust(table, plot)
+        table.plot(plot)
     if json:
         print_json({
-            "model": str(model), "data": str(data), "unit": unit.value, "sentences": len(corpus),
+            "model": str(model), "data": str(data), "unit": unit, "sentences": len(corpus),
             "calibration_error": table.reliability.error, "promises": [_as_json(row) for row in table.rows],
         })  # fmt: skip
         return
@@ -77,7 +74,7 @@ def trust(
         "max error",
         "confidence",
         "at least",
-        f"{unit.value}s accepted",
+        f"{unit}s accepted",
         "sentences whole",
         "error here",
         "95 %",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from vcrf.arguments.inputs import as_sentences
-from vcrf.arguments.parameters import COUNT, check_kind
+from vcrf.arguments.parameters import COUNT, check, check_kind
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.probability import entity_events, log_probabilities, sequence_events
 from vcrf.decoding.schemes import OUTSIDE, scheme_of
@@ -30,9 +30,6 @@ from vcrf.types import Floats, Label
 
 if TYPE_CHECKING:
     from vcrf.labelling.tagger import Tagger
-
-STRATEGIES = ("least-confidence", "margin", "entropy", "span")
-UNITS = ("sentence", "token")
 
 
 class Suggestion(NamedTuple):
@@ -86,12 +83,8 @@ def suggest(
 
 
 def _check(by: str, per: str, diversity: float) -> None:
-    if by not in STRATEGIES:
-        raise InputError(f"`by` must be one of {', '.join(STRATEGIES)}, got {by!r}.")
-    if per not in UNITS:
-        raise InputError(f"`per` must be one of {', '.join(UNITS)}, got {per!r}.")
-    if not 0.0 <= diversity <= 1.0:
-        raise InputError(f"`diversity` must be a number from 0 to 1, got {diversity!r}.")
+    for name, value in (("by", by), ("per", per), ("diversity", diversity)):
+        check(name, value)
 
 
 def usefulness(tagger: Tagger, sentences: list[Sequence[Any]], by: str, per: str) -> tuple[Floats, list[list[Label]]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -58,6 +60,12 @@ class TrustTable:
     error: Floats
     reliability: Reliability
     unit: str
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the error against the share accepted, with the promises, and the reliability diagram."""
+        from vcrf.trust.plots import plot_trust
+
+        plot_trust(self, Path(path))
 
 
 def trust_table(
