@@ -76,8 +76,8 @@ class Acceptance:
         if self.n_missing is None:
             return (
                 f"Nothing is accepted: {asked} is more than these {self.n_sentences:,} calibration sentences allow, "
-                f"because no {self.unit} is at least {percent(1.0 - self.max_error)} sure, or those are wrong too often. "
-                "Allow more errors, or train a better tagger."
+                f"because no {self.unit} is at least {percent(1.0 - self.max_error)} sure, or those are wrong too "
+                "often. Allow more errors, or train a better tagger."
             )
         return (
             f"Nothing is accepted: {asked} needs about {self.n_missing:,} more calibration sentences than the "
