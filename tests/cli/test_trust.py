@@ -37,6 +37,10 @@ def test_calibrate_prints_and_writes(folder: Path, call: Call) -> None:
     assert [p["max_error"] for p in found["promises"]] == [0.005, 0.01, 0.02, 0.05]
     assert found["sentences"] == 300
     assert load(folder / "plain.vcrf").model_.calibration is None
+    assert "with 300 sentences, at temperature" in call("show", folder / "again.vcrf").stdout
+    for name, is_calibrated in (("plain", False), ("again", True)):
+        shown = json.loads(call("show", folder / f"{name}.vcrf", "--json").stdout)
+        assert (shown["calibration"] is not None) == is_calibrated
     assert (folder / "again.vcrf").read_bytes() == (folder / "model.vcrf").read_bytes()
 
 
