@@ -13,7 +13,7 @@ import numpy as np
 
 from vcrf.model import container
 
-_KINDS = {"f8": "F64", "i8": "I64", "u8": "U64", "u4": "U32", "u1": "U8", "f4": "F32"}
+_KINDS = {"f8": "F64", "i8": "I64", "u8": "U64", "u4": "U32", "u1": "U8", "f4": "F32", "f2": "F16"}
 
 
 class Parts:

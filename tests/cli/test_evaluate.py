@@ -15,6 +15,7 @@ from vcrf.metrics import evaluate
 KEYS = {
     "model", "token_error", "token_error_interval", "sentence_error", "sentence_error_interval", "unknown_word_error",
     "unknown_word_error_interval", "tokens", "sentences", "unknown_words", "tokens_per_second", "confusions",
+    "entities",
 }  # fmt: skip
 
 

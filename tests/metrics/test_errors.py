@@ -144,7 +144,7 @@ def test_wrong_pairs_are_named(y_true: list[list[str]], y_pred: list[list[str]],
 
 def test_wrong_arguments_are_named() -> None:
     """Confidence, and a vocabulary without its text."""
-    with pytest.raises(InputError, match=r"confidence must lie between 0 and 1, got 95"):
+    with pytest.raises(InputError, match=r"`confidence` must lie between 0 and 1, got 95"):
         token_error(TRUE, PREDICTED, 95)
     with pytest.raises(InputError, match="needs X and vocabulary"):
         evaluate(TRUE, PREDICTED, WORDS)

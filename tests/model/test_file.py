@@ -592,7 +592,7 @@ def test_a_newer_version_is_refused(content):
     """With the advice to upgrade."""
     parts = Parts(content)
     parts.document["version"] = container.VERSION + 1
-    with pytest.raises(InputError, match=r"m: the model file has format version 2, this vcrf reads up to 1. Upgrade"):
+    with pytest.raises(InputError, match=r"m: the model file has format version 3, this vcrf reads up to 2. Upgrade"):
         estimator_file.from_buffer(parts.assemble(), "m")
 
 
@@ -772,7 +772,11 @@ WRONG = {
     "absurd order": (absurd_order, "tag patterns of length 33 over 3 labels are beyond the budget"),
     "key 0": (tensors("keys", 0, 0), "an attribute has key 0"),
     "key twice": (repeated_key, "two attributes of one source have the same key"),
-    "weights of float32": (replaced("weights", lambda old: old.astype("<f4")), "dtype 'F32': expected one of"),
+    "weights of float32": (
+        replaced("weights", lambda old: old.astype("<f4")),
+        "'weights' has 1 dimensions of float32, expected 1 of float64",
+    ),
+    "weights of float16": (replaced("weights", lambda old: old.astype("<f2")), "dtype 'F16': expected one of"),
     "weights of int": (replaced("weights", lambda old: old.astype("<i8")), "'weights' has 1 dimensions of int64"),
     "weights in 2 dimensions": (replaced("weights", lambda old: old.reshape(1, -1)), "has 2 dimensions of float64"),
     "weights missing": (lambda parts: parts.tensors.pop("weights"), "'weights' is missing"),

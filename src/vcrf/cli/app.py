@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vcrf.cli.bound import bound
+from vcrf.cli.calibrate import calibrate
 from vcrf.cli.classes import classes
 from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
@@ -16,8 +17,10 @@ from vcrf.cli.explain import explain
 from vcrf.cli.info import info
 from vcrf.cli.reproduce import reproduce
 from vcrf.cli.show import show
+from vcrf.cli.suggest import suggest
 from vcrf.cli.tag import tag
 from vcrf.cli.train import train
+from vcrf.cli.trust import trust
 
 # Plain help and tracebacks: rich takes longer to import than everything else that help needs.
 app = typer.Typer(
@@ -30,6 +33,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
+    "calibrate": calibrate, "trust": trust, "suggest": suggest,
     "classes": classes, "reproduce": reproduce, "info": info,
 }  # fmt: skip
 
@@ -58,6 +62,9 @@ def vcrf(
     vcrf train my.conllu -o my.vcrf              learn from a treebank
     vcrf tag my.vcrf new.txt > new.conllu        label text
     vcrf eval my.vcrf test.conllu                measure the error
+    vcrf calibrate my.vcrf dev.conllu            look at held-out sentences
+    vcrf tag my.vcrf new.txt --max-error 1%      mark what a person has to check
+    vcrf suggest my.vcrf pool.txt -n 100         what to label next
     vcrf bound my.vcrf my.conllu                 what is guaranteed, term by term
 
     Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong; 130 ended by Ctrl-C, 143 by SIGTERM, 129 by

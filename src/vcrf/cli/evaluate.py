@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from vcrf.cli.errors import about
-from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name
+from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
     from vcrf.data import Corpus
     from vcrf.labelling.tagger import ModelTagger
-    from vcrf.metrics import Comparison, ErrorRate, Evaluation
+    from vcrf.metrics import Comparison, EntityIntervals, EntityScore, EntityScores, ErrorRate, Evaluation
     from vcrf.types import Label
 
 
@@ -28,6 +28,7 @@ class _Run(NamedTuple):
     found: Evaluation
     n_unknown: int
     tokens_per_second: float
+    spans: tuple[EntityScores, EntityIntervals] | None
 
 
 def evaluate(
@@ -39,6 +40,7 @@ def evaluate(
     tag: Tag = None,
     form: Form = None,
     input_format: Format = "auto",
+    constraints: Annotated[str | None, option("constraints")] = None,
     json: AsJson = False,
 ) -> None:
     """Measure the error of a model on labelled data; with two models, whether they differ.
@@ -56,7 +58,7 @@ def evaluate(
     *models, data = files
     if len(models) not in (1, 2):
         raise InputError(f"eval takes one model, or two, and a labelled file: got {len(files)} files.")
-    runs = [_run(model, data, split, column(tag), form, format_name(input_format)) for model in models]
+    runs = [_run(model, data, split, column(tag), form, format_name(input_format), constraints) for model in models]
     if len(runs) == 1:
         if json:
             print_json(_as_json(runs[0]))
@@ -73,15 +75,16 @@ def evaluate(
 
 
 def _run(
-    model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None
-) -> _Run:
+    model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None,
+    constraints: str | None,
+) -> _Run:  # fmt: skip
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.readers import read_with_layout
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.labelling.loading import load_tagger
     from vcrf.metrics import evaluate as measure
 
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, constraints)
     trained = tagger.model_
     check_labels_text(trained, str(model))
     layout = trained.facts.layout if trained.facts else None
@@ -98,7 +101,21 @@ def _run(
     known = trained.known_words(words) if len(trained.vocabulary) else words
     found = measure(corpus.labels, predicted, corpus.tokens, known)
     n_unknown = sum(word not in known for sentence in corpus.tokens for word in sentence)
-    return _Run(str(model), predicted, corpus.labels, found, n_unknown, corpus.n_tokens / max(seconds, 1e-9))
+    rate = corpus.n_tokens / max(seconds, 1e-9)
+    spans = _spans(corpus.labels, predicted, trained.labels)
+    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans)
+
+
+def _spans(
+    true: list[list[str]], predicted: list[list[str]], labels: list[Label]
+) -> tuple[EntityScores, EntityIntervals] | None:  # fmt: skip
+    """Entities, where the labels of the model and of the data mark them."""
+    from vcrf.decoding.schemes import scheme_of
+    from vcrf.metrics import entity_intervals, entity_scores
+
+    if not scheme_of([*labels, *(label for sentence in true for label in sentence)]):
+        return None
+    return entity_scores(true, predicted), entity_intervals(true, predicted)
 
 
 def _predict(tagger: ModelTagger, corpus: Corpus, data: Path) -> list[list[Label]]:
@@ -134,7 +151,16 @@ def _as_json(run: _Run) -> dict[str, Any]:
         "unknown_words": run.n_unknown,
         "tokens_per_second": run.tokens_per_second,
         "confusions": [confusion._asdict() for confusion in found.confusions],
+        "entities": None if run.spans is None else _spans_json(*run.spans),
     }
+
+
+def _spans_json(scores: EntityScores, intervals: EntityIntervals) -> dict[str, Any]:
+    def numbers(score: EntityScore) -> dict[str, Any]:
+        return {"precision": score.precision, "recall": score.recall, "f1": score.f1, **vars(score)}
+
+    kinds = {kind: numbers(score) for kind, score in scores.by_kind.items()}
+    return {**numbers(scores.overall), "intervals": intervals._asdict(), "by_kind": kinds}
 
 
 def _interval(rate: ErrorRate) -> list[float]:
@@ -148,10 +174,23 @@ def _print_run(run: _Run) -> None:
         rates.append(("unknown words", found.unknown_word_error))
     rows = [(what, f"{r.rate:.2%}", f"{r.low:.2%} to {r.high:.2%}", f"{r.n_wrong:,}", f"{r.n:,}") for what, r in rates]
     print_table(run.name, ["", "error", "95 % interval", "wrong", "of"], rows)
+    if run.spans is not None:
+        _print_spans(*run.spans)
     if found.confusions:
         mistakes = [(str(c.true), str(c.predicted), c.n, f"{c.share:.1%}") for c in found.confusions]
         print_table("most frequent mistakes", ["true", "labelled", "times", "share"], mistakes, left=2)
     print_rich(f"{run.tokens_per_second:,.0f} tokens a second")
+
+
+def _print_spans(scores: EntityScores, intervals: EntityIntervals) -> None:
+    """Precision, recall and F1 of the entities; the intervals are for all kinds together."""
+    rows = [
+        (kind, f"{s.precision:.2%}", f"{s.recall:.2%}", f"{s.f1:.2%}", s.n_true, s.n_predicted, s.n_correct)
+        for kind, s in [*scores.by_kind.items(), ("all", scores.overall)]
+    ]
+    print_table("entities", ["kind", "precision", "recall", "F1", "true", "found", "right"], rows)
+    said = [f"{name} {low:.2%} to {high:.2%}" for name, (low, high) in intervals._asdict().items()]
+    print_rich(f"95 % intervals: {', '.join(said)}")
 
 
 def _print_comparison(c: Comparison) -> None:

@@ -53,6 +53,20 @@ Form = Annotated[int | None, option("form")]
 Format = Annotated[str, option("format")]
 
 
+def share(option_name: str, text: str) -> float:
+    """A share as it is written: 1% or 0.01."""
+    from vcrf.errors import InputError
+
+    digits = text.strip()
+    try:
+        value = float(digits.removesuffix("%")) / (100.0 if digits.endswith("%") else 1.0)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value < 1.0:
+        raise InputError(f"{option_name} {text}: expected a share between 0 and 1, written as 1% or 0.01.")
+    return value
+
+
 def column(text: str | None) -> str | int | None:
     """A column as the library wants it: a number if it is one."""
     if text is None:

@@ -68,6 +68,7 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
         "norm": model.norm,
         "n_weights": len(model.weights),
         "training": {**facts, **_relative_gap(facts)},
+        "calibration": document.get("calibration"),
         "families": [_family_row(model, i) for i in range(len(model.families))],
         "features": {
             str(label): [
@@ -118,6 +119,10 @@ def _print_facts(model: Model, document: dict[str, Any]) -> None:
         rows.append(("n_active", f"{facts['n_active']:,} (attributes that occur at the same tokens count as one)"))
     rows += [("relative gap", _number(_relative_gap(facts)["relative_gap"])), ("status", _status(facts))]
     rows += [(key, _number(facts[key])) for key in ("n_passes", "seconds") if key in facts]
+    if model.calibration is not None:
+        found = model.calibration
+        told = f"with {found.n_sentences:,} sentences, at temperature {found.calibration_temperature:.4g}"
+        rows.append(("calibrated", told))
     in_force = _in_force(document)
     given = {key: value for key, value in document["parameters"].items() if value is not None and key not in in_force}
     rows += [(key, str(value)) for key, value in (given | in_force).items() if key != "norm"]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from vcrf.cli.options import Form, ModelFile, Tag, column
+from vcrf.cli.options import Form, ModelFile, Tag, column, option, share
 from vcrf.cli.output import say
+
+if TYPE_CHECKING:
+    from vcrf.labelling.reporting import TextReport
+    from vcrf.labelling.tagger import ModelTagger
+    from vcrf.trust import Acceptance, SetThreshold
 
 
 class InputFormat(StrEnum):
@@ -29,6 +35,73 @@ class OutputFormat(StrEnum):
     CONLLU = "conllu"
     TSV = "tsv"
     JSON = "json"
+
+
+class _Promise(NamedTuple):
+    """The options about trust."""
+
+    max_error: str | None
+    confidence: str
+    unit: str
+    label_sets: str | None
+    report: bool
+    review: Path | None
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether something is written beside the labels."""
+        return self.max_error is not None or self.label_sets is not None
+
+    def check(self, mbr: str | None, nbest: int, constraints: str | None) -> None:
+        """Refuse what does not go together."""
+        from vcrf.errors import InputError
+
+        if (self.has_notes or self.report) and (mbr is not None or nbest):
+            raise InputError(
+                "--max-error, --label-sets and --report are about the best labels: drop --mbr and --nbest."
+            )
+        if (self.has_notes or self.report) and constraints is not None:
+            raise InputError(
+                "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
+            )
+        if self.review is not None and self.max_error is None:
+            raise InputError("--review writes what --max-error does not accept: add --max-error 1%.")
+
+    def thresholds(self, tagger: ModelTagger) -> tuple[Acceptance | None, SetThreshold | None]:
+        """What was asked for, from the calibration of the model."""
+        from vcrf.trust import set_threshold
+
+        calibration = tagger._calibration() if self.has_notes or self.report else None
+        accepted = sets = None
+        if self.max_error is not None:
+            limit, sure = share("--max-error", self.max_error), share("--confidence", self.confidence)
+            accepted = tagger.acceptance(limit, sure, self.unit)
+        if self.label_sets is not None and calibration is not None:
+            sets = set_threshold(calibration, share("--label-sets", self.label_sets), self.unit)
+        return accepted, sets
+
+    def said(self, accepted: Acceptance | None, sets: SetThreshold | None, seen: TextReport | None) -> Iterator[str]:
+        """What is promised, and what the text looks like."""
+        yield from (promise.message for promise in (accepted, sets) if promise is not None)
+        if seen is None:
+            return
+        if accepted is not None:
+            yield f"{1.0 - seen.n_checked / max(seen.n_tokens, 1):.1%} of the {seen.n_tokens:,} tokens are accepted."
+        if self.review is not None:
+            yield f"{self.review}: {seen.n_reviewed:,} sentences to check."
+        if self.report:
+            yield from _report(seen)
+
+
+def _report(seen: TextReport) -> Iterator[str]:
+    found = seen.expected()
+    yield (
+        f"Expected wrong labels: {found.number:,.0f} of {found.n_tokens:,}, 95 % interval {found.low:,.0f} to "
+        f"{found.high:,.0f}, if the text is like the calibration sentences."
+    )
+    yield seen.drift().message
+    for row in seen.least_sure():
+        yield f"least sure: line {row['line']}, probability {row['probability']:.2g}: {row['text'][:100]}"
 
 
 def tag(
@@ -58,6 +131,18 @@ def tag(
         InputFormat,
         typer.Option(help="Input: CoNLL-U, columns, or text with one sentence a line and blanks between tokens."),
     ] = InputFormat.AUTO,
+    max_error: Annotated[str | None, option("max_error", show_default=False)] = None,
+    confidence: Annotated[str, option("confidence")] = "95%",
+    unit: Annotated[str, option("unit")] = "token",
+    label_sets: Annotated[str | None, option("miss", show_default=False)] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Say on stderr how many labels are wrong, and whether the text is alike.")
+    ] = False,
+    review: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the sentences that have something to check to this file too."),
+    ] = None,
+    constraints: Annotated[str | None, option("constraints")] = None,
     tag: Tag = None,
     form: Form = None,
     output: Annotated[
@@ -75,6 +160,9 @@ def tag(
     but for the column of the labels: that of the training data, or --tag. A column file gets the label where the
     training data had it, otherwise as a new last column.
 
+    --max-error, --label-sets and --report need a model that `vcrf calibrate` has seen. What is to be checked has
+    Check=Yes in MISC, `Yes` in a last column, or true in the JSON key check.
+
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
@@ -85,24 +173,35 @@ def tag(
     from vcrf.files import replacing
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
     from vcrf.labelling.loading import load_tagger
+    from vcrf.labelling.reporting import TextReport
 
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:
         raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
+    promise = _Promise(max_error, confidence, unit, label_sets, report, review)
+    promise.check(mbr, nbest, constraints)
+    if review is not None:
+        check_output("--review", review, {model: "the model", file: "the input"})
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
-    tagger = load_tagger(model)
+    tagger = load_tagger(model, constraints)
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
     text = open_raw(file, input_format.value, column(tag), form, layout)
-    check_written_column(text, marginals, output_format.value if output_format else None)
-    wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss)
+    has_notes = marginals or promise.has_notes
+    check_written_column(text, has_notes, output_format.value if output_format else None)
+    accepted, sets = promise.thresholds(tagger)
+    wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss, accepted, sets)
     load_numba_without_scipy()
     with compile_notice(), ExitStack() as stack:
         out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
-        for piece in label_file(tagger, text, wanted):
+        checked = stack.enter_context(replacing(review)) if review else None
+        onlooker = TextReport(tagger, checked, report) if report or review else None
+        for piece in label_file(tagger, text, wanted, onlooker):
             out.write(piece.encode())
             out.flush()
+    for message in promise.said(accepted, sets, onlooker):
+        say(message)

@@ -72,6 +72,7 @@ def train(
     inference: Annotated[str, option("inference")] = "auto",
     n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
     random_state: Annotated[int | None, option("random_state", min=0)] = None,
+    start: Annotated[Path | None, option("start")] = None,
     tune: Annotated[bool, option("tune")] = False,
     folds: Annotated[int | None, option("folds")] = None,
     plot: Annotated[
@@ -87,6 +88,7 @@ def train(
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
     vcrf train news.tsv --recipe paper --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
+    vcrf train my.conllu answers.json --start my.vcrf -o more.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
     and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
@@ -97,7 +99,7 @@ def train(
 
     began = time.perf_counter()
     _check_call(data, output, split, dev, dev_split, plot, word_classes)
-    _check_tuning(tune, folds, plot)
+    _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
     # An estimator has these parameters under the same names.
@@ -117,7 +119,7 @@ def train(
     with Interrupts() as interrupts:
         if tune:
             found = _tune(tagger, corpus, development, folds or 5, interrupts, stages)
-        tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts)
+        tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts, start)
         interrupts.see_model()
         report = _report(tagger, development, began, stages)
         _save(tagger, layout, output)
@@ -162,10 +164,12 @@ def _check_call(
     check_development(data, split, dev, dev_split)
 
 
-def _check_tuning(tune: bool, folds: int | None, plot: Path | None) -> None:
+def _check_tuning(tune: bool, folds: int | None, plot: Path | None, start: Path | None) -> None:
     from vcrf.cli.checks import check_picture_file
     from vcrf.errors import InputError
 
+    if tune and start is not None:
+        raise InputError("--start is for one training, --tune begins each with the one before: ask for one of them.")
     for name, value in (("--folds", folds), ("--plot", plot)):
         if value is not None and not tune:
             raise InputError(f"{name} belongs to --tune, which is not given. Add --tune, or leave {name} out.")
@@ -207,9 +211,12 @@ def _about_dev_split() -> Iterator[None]:
         raise InputError(str(error).replace("`split", "`dev_split")) from error
 
 
-def _fit(tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts) -> VCRF:
+def _fit(
+    tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts, start: Path | None
+) -> VCRF:  # fmt: skip
+    old = None if start is None else vcrf.load(start)
     with _watched(tagger, "training", interrupts):
-        return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development))
+        return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development), start=old)
 
 
 def _tune(

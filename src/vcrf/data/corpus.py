@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
 from vcrf.errors import InputError
 
@@ -90,7 +90,10 @@ class Corpus:
     @property
     def label_set(self) -> tuple[str, ...]:
         """The distinct labels, sorted."""
-        return tuple(sorted(set().union(*self.labels)))
+        # A label may be open (None) or one of several, as annotations have them.
+        labels: set[Any] = set().union(*self.labels)
+        groups = [label if isinstance(label, frozenset) else {label} for label in labels]
+        return tuple(sorted(set().union(*groups) - {None}))
 
     def take(self, indices: Iterable[SupportsIndex]) -> Corpus:
         """Return the sentences at these positions, in this order; repeats are allowed.

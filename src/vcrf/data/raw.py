@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
@@ -21,6 +21,10 @@ from vcrf.errors import InputError
 
 InputFormat: TypeAlias = Literal["auto", "conllu", "columns", "text"]
 OutputFormat: TypeAlias = Literal["conllu", "tsv", "json"]
+
+# What is said of a token beside its label: name and value, an empty one where there is nothing to say. MISC of CoNLL-U
+# has those that are not empty, a column file a column for each.
+Notes: TypeAlias = Sequence[tuple[str, str]]
 
 # A longer "sentence" is a file without blank lines: it would not fit into constant memory.
 MAX_TOKENS = 1_000_000
@@ -58,7 +62,7 @@ class RawReader(Protocol):
     @property
     def own_format(self) -> OutputFormat | None: ...
     def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]: ...
-    def labelled(self, line: str, label: str, probability: float | None) -> str: ...
+    def labelled(self, line: str, label: str, notes: Notes) -> str: ...
 
 
 class RawFile(NamedTuple):
@@ -252,7 +256,7 @@ class TextReader:
             number += len(piece)
             yield block
 
-    def labelled(self, line: str, label: str, probability: float | None) -> str:
+    def labelled(self, line: str, label: str, notes: Notes) -> str:
         raise NotImplementedError("Plain text has no place for labels: write another format.")
 
 
@@ -278,13 +282,12 @@ class ConlluReader:
                 )
         return rows
 
-    def labelled(self, line: str, label: str, probability: float | None) -> str:
+    def labelled(self, line: str, label: str, notes: Notes) -> str:
         fields = line.split("\t")
         # The last field has the line's end.
         fields[_MISC], end = _cut_end(fields[_MISC])
         fields[self.layout.tag] = label
-        if probability is not None:
-            fields[_MISC] = with_probability(fields[_MISC], probability)
+        fields[_MISC] = with_notes(fields[_MISC], notes)
         return "\t".join(fields) + end
 
 
@@ -304,7 +307,7 @@ class ColumnReader:
         rows = token_rows(block, self.name, self.sample, (self.layout.form,))
         return [(index, fields[self.layout.form]) for index, fields in rows]
 
-    def labelled(self, line: str, label: str, probability: float | None) -> str:
+    def labelled(self, line: str, label: str, notes: Notes) -> str:
         body, end = _cut_end(line)
         separator = "\t" if "\t" in self.sample else " "
         if self.layout.tag == self.layout.n_columns:
@@ -312,9 +315,7 @@ class ColumnReader:
         else:
             first, last = self._span(body)
             body = body[:first] + label + body[last:]
-        if probability is not None:
-            body = f"{body}{separator}{probability:.3f}"
-        return body + end
+        return separator.join([body, *(value or "_" for _, value in notes)]) + end
 
     def _span(self, body: str) -> tuple[int, int]:
         """Where the field of the label begins and ends in a line."""
@@ -323,10 +324,13 @@ class ColumnReader:
         return found.start(), found.end() - found[0].endswith("\t")
 
 
-def with_probability(misc: str, probability: float) -> str:
-    """Field MISC with `Prob=0.987`, in place of an older one if there is."""
-    others = [] if misc in ("_", "") else [item for item in misc.split("|") if not item.startswith("Prob=")]
-    return "|".join([*others, f"Prob={probability:.3f}"])
+def with_notes(misc: str, notes: Notes) -> str:
+    """Field MISC with `Prob=0.987` and the like, in place of older ones; what is empty is left out."""
+    if not notes:
+        return misc
+    names = tuple(f"{name}=" for name, _ in notes)
+    others = [] if misc in ("_", "") else [item for item in misc.split("|") if not item.startswith(names)]
+    return "|".join([*others, *(f"{name}={value}" for name, value in notes if value)]) or "_"
 
 
 class _Parse(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
+from vcrf.data.annotations import looks_like_annotations, parse_annotations
 from vcrf.data.blocks import Block, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
@@ -14,7 +15,7 @@ from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.text import Source, Text, read_text
 from vcrf.errors import InputError
 
-Format: TypeAlias = Literal["conllu", "columns"]
+Format: TypeAlias = Literal["conllu", "columns", "annotations"]
 
 
 def read_corpus(
@@ -29,14 +30,15 @@ def read_corpus(
     Parameters
     ----------
     path : str, path, or open stream
-        A CoNLL-U or column file, plain or compressed (.gz, .bz2, .xz); `-` is standard input.
+        A CoNLL-U or column file, or annotations (.json, .jsonl; see `vcrf.data.annotations`), plain or compressed
+        (.gz, .bz2, .xz); `-` is standard input.
     tag : str or int
         Where the label is: "upos", "xpos", or the number of a column from 0, negative from the end.
         A column file has no UPOS: there the default means the last column.
     split : str or collection of str, optional
         Keep the sentences whose comment `# split = NAME` has this name, or one of these.
-    format : "conllu" or "columns", optional
-        By default guessed from the name (.conllu), otherwise from the first line with data.
+    format : "conllu", "columns" or "annotations", optional
+        By default guessed from the name (.conllu, .json, .jsonl), otherwise from the first line with data.
     form : int, optional
         Column of the token; by default 1 in CoNLL-U and 0 in a column file.
 
@@ -74,6 +76,8 @@ def read_with_layout(
     """
     _check_format(format)
     text = read_text(path)
+    if looks_like_annotations(text.name, text.content) if format is None else format == "annotations":
+        return _answered(text), conllu_layout("upos" if tag is None else tag)
     sample = _first_data_line(text)
     if is_conllu(text.name, sample) if format is None else format == "conllu":
         layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
@@ -88,6 +92,14 @@ def read_with_layout(
     if not len(corpus):
         raise _no_sentences(text.name)
     return corpus, layout
+
+
+def _answered(text: Text) -> Corpus:
+    """Sentences that a person has labelled, in a file of an annotation tool."""
+    corpus = Corpus.from_sentences(parse_annotations(text.content, text.name))
+    if not len(corpus):
+        raise InputError(f"{text.name}: no task has an answer yet. Label some, and export them with their annotations.")
+    return corpus
 
 
 def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Corpus, Layout]:

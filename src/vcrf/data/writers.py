@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from vcrf.data.conllu import FIELDS, TAG_FIELDS
-from vcrf.data.raw import OutputFormat, RawFile, RawReader, RawSentence, with_probability
+from vcrf.data.raw import Notes, OutputFormat, RawFile, RawReader, RawSentence, with_notes
+
+
+class Span(NamedTuple):
+    """Tokens first .. last (included) that are one entity, and how probable that is."""
+
+    first: int
+    last: int
+    kind: str
+    probability: float
 
 
 class Tagging(NamedTuple):
@@ -24,11 +33,33 @@ class Tagging(NamedTuple):
         Posterior of each of the labels.
     probability : float, optional
         Posterior of the whole sequence: given for k-best.
+    spans : list of Span, optional
+        Its entities, where labels mark them.
+    sets : list of list of str, optional
+        Label set of each token.
+    checks : list of bool, optional
+        Whether a person has to check the token.
     """
 
     labels: list[str]
     probabilities: list[float] | None = None
     probability: float | None = None
+    spans: list[Span] | None = None
+    sets: list[list[str]] | None = None
+    checks: list[bool] | None = None
+
+    def notes(self, i: int) -> Notes:
+        """What is said of token i beside its label; the same names for every token."""
+        notes = []
+        if self.probabilities is not None:
+            notes.append(("Prob", f"{self.probabilities[i]:.3f}"))
+        if self.spans is not None:
+            notes.append(("Span", next((f"{span.probability:.3f}" for span in self.spans if span.first == i), "")))
+        if self.sets is not None:
+            notes.append(("Labels", ",".join(self.sets[i])))
+        if self.checks is not None:
+            notes.append(("Check", "Yes" if self.checks[i] else ""))
+        return notes
 
 
 Writer: TypeAlias = Callable[[RawSentence, Sequence[Tagging]], str]
@@ -57,8 +88,7 @@ def write_back(reader: RawReader, sentence: RawSentence, taggings: Sequence[Tagg
     for rank, tagging in enumerate(taggings, 1):
         lines = sentence.lines.copy()
         for i, (row, label) in enumerate(zip(sentence.rows, tagging.labels, strict=True)):
-            probability = tagging.probabilities[i] if tagging.probabilities else None
-            lines[row] = reader.labelled(lines[row], label, probability)
+            lines[row] = reader.labelled(lines[row], label, tagging.notes(i))
         if tagging.probability is not None:
             lines[:0] = [comment + end for comment in _nbest_comments(rank, tagging.probability)]
             _close(lines, end)
@@ -67,24 +97,24 @@ def write_back(reader: RawReader, sentence: RawSentence, taggings: Sequence[Tagg
 
 
 def write_conllu(sentence: RawSentence, taggings: Sequence[Tagging], tag: int = TAG_FIELDS["upos"]) -> str:
-    """New CoNLL-U: ID, FORM, the label in the field `tag`, and MISC with the probability; the text as a comment."""
+    """New CoNLL-U: ID, FORM, the label in the field `tag`, and MISC with the notes; the text as a comment."""
     blank = ["_"] * len(FIELDS)
 
-    def row(number: int, token: str, label: str, probability: float | None) -> str:
+    def row(number: int, token: str, label: str, notes: Notes) -> str:
         fields = blank.copy()
         fields[0], fields[1], fields[tag] = str(number), token, label
-        if probability is not None:
-            fields[-1] = with_probability(fields[-1], probability)
+        if notes:
+            fields[-1] = with_notes(fields[-1], notes)
         return "\t".join(fields)
 
     return _written(sentence, taggings, [f"# text = {' '.join(sentence.tokens)}"], row)
 
 
 def write_tsv(sentence: RawSentence, taggings: Sequence[Tagging]) -> str:
-    """Token, label and, if there is, probability, between tabs."""
+    """Token, label and notes (`_` if empty), between tabs."""
 
-    def row(_: int, token: str, label: str, probability: float | None) -> str:
-        return f"{token}\t{label}" if probability is None else f"{token}\t{label}\t{probability:.3f}"
+    def row(_: int, token: str, label: str, notes: Notes) -> str:
+        return "\t".join([token, label, *(value or "_" for _, value in notes)])
 
     return _written(sentence, taggings, [], row)
 
@@ -93,7 +123,7 @@ def _written(
     sentence: RawSentence,
     taggings: Sequence[Tagging],
     comments: list[str],
-    row: Callable[[int, str, str, float | None], str],
+    row: Callable[[int, str, str, Notes], str],
 ) -> str:
     """Lines of a sentence that is written anew; nothing for one without tokens."""
     end = _end_of(sentence)
@@ -103,19 +133,25 @@ def _written(
             lines += _nbest_comments(rank, tagging.probability)
         lines += comments
         for i, (token, label) in enumerate(zip(sentence.tokens, tagging.labels, strict=True)):
-            lines.append(row(i + 1, token, label, tagging.probabilities[i] if tagging.probabilities else None))
+            lines.append(row(i + 1, token, label, tagging.notes(i)))
         lines.append("")
     return "".join([line + end for line in lines])
 
 
 def write_json(sentence: RawSentence, taggings: Sequence[Tagging]) -> str:
-    """One object a line: line, tokens, labels, and probabilities and nbest if asked for."""
+    """One object a line: line, tokens, labels, and what else was asked for."""
     if not sentence.tokens:
         return ""
     best = taggings[0]
     shown: dict[str, object] = {"line": sentence.first_line, "tokens": sentence.tokens, "labels": best.labels}
     if best.probabilities is not None:
         shown["probabilities"] = _rounded(best.probabilities)
+    if best.spans is not None:
+        shown["spans"] = [{**span._asdict(), "probability": round(span.probability, 6)} for span in best.spans]
+    if best.sets is not None:
+        shown["label_sets"] = best.sets
+    if best.checks is not None:
+        shown["check"] = best.checks
     if best.probability is not None:
         shown["nbest"] = [_json_tagging(tagging) for tagging in taggings]
     return json.dumps(shown, ensure_ascii=False) + "\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -83,6 +83,10 @@ class PatternPotentials(Potentials):
         """The potentials of some sentences, in any order and as often as asked for."""
         ptr, node, local = take_tokens(self, sentences)
         return PatternPotentials(ptr, node, self.tables, local, self.order, None, self.patterns)
+
+    def scaled(self, factor: float) -> Self:
+        """All scores times a positive factor, those of the automaton's arcs too."""
+        return replace(super().scaled(factor), patterns=replace(self._plan, own=self._plan.own * factor))
 
     def _posterior(self, marginals: Floats) -> Floats:
         log_z, is_hard = np.zeros(len(self)), self._hard_sentences()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,12 @@ class Potentials:
         """The potentials of some sentences, in any order and as often as asked for."""
         ptr, node, local = take_tokens(self, sentences)
         return Potentials(ptr, node, self.tables, local, self.order)
+
+    def scaled(self, factor: float) -> Self:
+        """All scores times a positive factor: 1 / temperature. The order of the sequences stays."""
+        tables = {k: table * factor for k, table in self.tables.items()}
+        local = self.local._replace(score=self.local.score * factor)
+        return replace(self, node=self.node * factor, tables=tables, local=local, arcs=None)
 
     # ---- internal ----
 

@@ -7,6 +7,7 @@ directly follows another of the same kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from vcrf.errors import InputError
@@ -56,6 +57,17 @@ def scheme_label(label: Any, scheme: str) -> SpanLabel:
             "Choose another scheme, or convert the labels."
         )
     return parts
+
+
+def scheme_of(labels: Iterable[Any]) -> str:
+    """The scheme of a set of labels: "BILOU", "BIO", or "" if they do not mark spans."""
+    try:
+        prefixes = {span_label(label).prefix for label in labels}
+    except InputError:
+        return ""
+    if prefixes & {"L", "U"}:
+        return "BILOU"
+    return "BIO" if "B" in prefixes else ""
 
 
 def may_follow(before: SpanLabel, after: SpanLabel, scheme: str) -> bool:

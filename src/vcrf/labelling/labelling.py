@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from vcrf.data.raw import OutputFormat, RawFile, RawSentence
-from vcrf.data.writers import Tagging, choose_writer
+from vcrf.data.writers import Span, Tagging, Writer, choose_writer
+from vcrf.decoding.schemes import scheme_of
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import NamedFeature
+from vcrf.labelling.tagger import Tagger
 from vcrf.model import Model
+from vcrf.trust.selective import accepted
 from vcrf.types import Label
 
 if TYPE_CHECKING:
     from vcrf.losses import Loss
+    from vcrf.trust import Acceptance, SetThreshold
 
 _BOM = "\ufeff"
 
@@ -41,15 +48,28 @@ class Wanted(NamedTuple):
         The k best sequences with their probabilities; 0 is the best one alone.
     loss : Loss, optional
         The sequence with the least expected loss instead of the best one.
+    acceptance : Acceptance, optional
+        Mark what is not accepted: `Check=Yes`.
+    sets : SetThreshold, optional
+        The label set of each token.
     """
 
     output_format: OutputFormat | None = None
     marginals: bool = False
     n_best: int = 0
     loss: Loss | None = None
+    acceptance: Acceptance | None = None
+    sets: SetThreshold | None = None
 
 
-def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
+class Onlooker(Protocol):
+    """Is told what is labelled: for a report, or to write what a person has to check."""
+
+    def see(self, sentences: Sequence[RawSentence], taggings: Sequence[Sequence[Tagging]]) -> None: ...
+    def see_text(self, text: str, tagging: Tagging) -> None: ...
+
+
+def label_file(tagger: Tags, file: RawFile, wanted: Wanted, onlooker: Onlooker | None = None) -> Iterator[str]:
     """Text with labels, for each block of a file; see `open_raw` and `vcrf.data.writers`."""
     write, is_in_place = choose_writer(file, wanted.output_format)
     if is_in_place and file.has_bom:
@@ -57,14 +77,30 @@ def label_file(tagger: Tags, file: RawFile, wanted: Wanted) -> Iterator[str]:
     for block in file.blocks:
         sentences = [sentence for sentence in block if sentence.tokens]
         try:
-            taggings = iter(_taggings(tagger, sentences, wanted))
+            taggings = _taggings(tagger, sentences, wanted)
         except BudgetError as error:
             longest = max(sentences, key=lambda sentence: len(sentence.tokens))
             raise BudgetError(f"{file.name}:{longest.first_line}: {error}") from error
         except InputError as error:
             places = [f"{file.name}:{sentence.first_line}" for sentence in sentences]
             raise InputError(located(str(error), places)) from error
-        yield "".join([write(sentence, next(taggings) if sentence.tokens else []) for sentence in block])
+        if onlooker is not None:
+            onlooker.see(sentences, taggings)
+        left = iter(taggings)
+        yield "".join([_written(write, sentence, left, onlooker) for sentence in block])
+
+
+def _written(
+    write: Writer, sentence: RawSentence, taggings: Iterator[list[Tagging]], onlooker: Onlooker | None
+) -> str:  # fmt: skip
+    """The text of the next sentence; the onlooker has it too."""
+    if not sentence.tokens:
+        return write(sentence, [])
+    found = next(taggings)
+    text = write(sentence, found)
+    if onlooker is not None:
+        onlooker.see_text(text, found[0])
+    return text
 
 
 def located(message: str, places: Sequence[str]) -> str:
@@ -83,7 +119,48 @@ def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: Wanted) ->
     if wanted.marginals:
         posteriors = tagger.predict_marginals(X)
         found = [[_with_posterior(y, rows) for y in best] for best, rows in zip(found, posteriors, strict=True)]
+        if not wanted.n_best and isinstance(tagger, Tagger):
+            found = _with_spans(tagger, X, found)
+    if wanted.acceptance is not None or wanted.sets is not None:
+        found = _with_trust(tagger, X, found, wanted)
     return found
+
+
+def _with_spans(tagger: Tagger, X: list[list[str]], found: list[list[Tagging]]) -> list[list[Tagging]]:
+    """Entities with their probabilities, where the labels of the model mark entities."""
+    from vcrf.metrics.entities import entities
+
+    scheme = scheme_of(tagger.model_.labels)
+    if not scheme:
+        return found
+    spans = [entities(best[0].labels, scheme) for best in found]
+    values = tagger.entity_probability(X, spans, scheme)
+    return [
+        [best[0]._replace(spans=[Span(span.first, span.last, span.kind, p) for span, p in zip(*pair, strict=True)])]
+        for best, *pair in zip(found, spans, values, strict=True)
+    ]
+
+
+def _with_trust(
+    tagger: Any, X: list[list[str]], found: list[list[Tagging]], wanted: Wanted
+) -> list[list[Tagging]]:  # fmt: skip
+    """What has to be checked, and label sets, by the tagger's own probabilities."""
+    from vcrf.labelling.observing import observe
+    from vcrf.labelling.trusting import label_sets, unit_sureness
+
+    out = []
+    left = iter(found)
+    for block in observe(tagger, list(X)):
+        rows = [] if wanted.acceptance is None else unit_sureness(block, tagger.model_, wanted.acceptance.unit)
+        sets = [] if wanted.sets is None else label_sets(block, tagger.model_, wanted.sets.threshold)
+        for i, (a, b) in enumerate(pairwise(block.scores.sent_ptr.tolist())):
+            (best,) = next(left)
+            if wanted.acceptance is not None:
+                best = best._replace(checks=(~accepted(np.array(rows[i]), wanted.acceptance.threshold)).tolist())
+            if wanted.sets is not None:
+                best = best._replace(sets=[_texts(labels) for labels in sets[a:b]])
+            out.append([best])
+    return out
 
 
 def _with_posterior(tagging: Tagging, posterior: list[dict[Label, float]]) -> Tagging:

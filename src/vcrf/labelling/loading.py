@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcrf.arguments.inputs import generator_of
-from vcrf.decoding.constraints import as_constraints
+from vcrf.decoding.constraints import as_constraints, check_constraints
 from vcrf.errors import InputError
 from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model, container
@@ -17,8 +17,8 @@ from vcrf.model.graphs import GraphModel
 from vcrf.model.json import load_params
 
 
-def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
-    """Read what tags as the estimator does, without scikit-learn: the model and the constraints."""
+def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) -> ModelTagger:
+    """Read what tags as the estimator does, without scikit-learn: the model and the constraints, or others."""
     name = os.fspath(path)
     contents = container.decode(container.map_file(Path(path)), name)
     with saying(f"{name}: the model file is not valid", AGAIN):
@@ -28,7 +28,9 @@ def load_tagger(path: str | os.PathLike[str]) -> ModelTagger:
         given = {"constraints": contents.document["parameters"].get("constraints")}
         params = load_params(given, set(given))
         check_use(params, model)
-        return ModelTagger(model, params["constraints"])
+    if constraints is not None:
+        check_constraints(constraints, model.labels)
+    return ModelTagger(model, params["constraints"] if constraints is None else constraints)
 
 
 def check_use(params: Mapping[str, Any], model: Model) -> None:

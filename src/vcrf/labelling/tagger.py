@@ -26,6 +26,7 @@ from vcrf.decoding.probability import Event, entity_events, log_probabilities, s
 from vcrf.decoding.restrict import allowed_masks, restrict
 from vcrf.errors import InputError, NotFittedError
 from vcrf.families import Family, NamedFeature
+from vcrf.labelling.trusting import Trusting
 from vcrf.lattice import Lattice
 from vcrf.model import Model
 from vcrf.types import Label
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from vcrf.losses import Loss
 
 
-class Tagger:
+class Tagger(Trusting):
     """What every estimator does with a fitted model: label, give probabilities, draw, score.
 
     A subclass sets `classes_` and `model_`, and may have a parameter `constraints`.
@@ -72,7 +73,7 @@ class Tagger:
         """
         names = np.array([*self._model().labels, None], dtype=object)[:-1]
         labels: list[list[Label]] = []
-        for scores in self._potentials(X, constraints, allowed):
+        for _, scores in self._scored(as_sentences(X), constraints, allowed, is_own=True):
             flat = names[scores.decode_tokens()].tolist()
             labels.extend([flat[first:last] for first, last in pairwise(scores.sent_ptr.tolist())])
         return labels
@@ -236,10 +237,15 @@ class Tagger:
             yield scores
 
     def _scored(
-        self, sentences: list[Sequence[Any]], constraints: Any = None, allowed: Iterable[Any] | None = None
+        self,
+        sentences: list[Sequence[Any]],
+        constraints: Any = None,
+        allowed: Iterable[Any] | None = None,
+        is_own: bool = False,
     ) -> Iterator[tuple[int, Potentials]]:
-        """Number of the first sentence and scores, for each block."""
+        """Number of the first sentence and scores, for each block; `is_own` leaves the calibration aside."""
         model = self._model()
+        calibration = None if is_own else model.calibration
         constraints = getattr(self, "constraints", None) if constraints is None else constraints
         is_free = constraints is None and allowed is None
         moves = None if is_free else as_constraints([] if constraints is None else constraints).compile(model.labels)
@@ -253,6 +259,8 @@ class Tagger:
                 masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
             if moves is not None and (masks is not None or not moves.is_free):
                 scores = restrict(scores, moves, masks, first)
+            if calibration is not None:
+                scores = scores.scaled(1.0 / calibration.calibration_temperature)
             yield first, scores
             first += len(block)
 

@@ -4,7 +4,16 @@ All functions take `y_true` and `y_pred`, lists of lists of labels.
 """
 
 from vcrf.metrics.comparison import Comparison, compare
-from vcrf.metrics.entities import Entity, EntityScore, EntityScores, entities, entity_f1_interval, entity_scores
+from vcrf.metrics.entities import (
+    Entity,
+    EntityIntervals,
+    EntityScore,
+    EntityScores,
+    entities,
+    entity_f1_interval,
+    entity_intervals,
+    entity_scores,
+)
 from vcrf.metrics.errors import (
     Confusion,
     ErrorRate,
@@ -20,6 +29,7 @@ __all__ = [
     "Comparison",
     "Confusion",
     "Entity",
+    "EntityIntervals",
     "EntityScore",
     "EntityScores",
     "ErrorRate",
@@ -28,6 +38,7 @@ __all__ = [
     "confusions",
     "entities",
     "entity_f1_interval",
+    "entity_intervals",
     "entity_scores",
     "evaluate",
     "sentence_error",

@@ -120,6 +120,42 @@ def entity_f1_interval(
     return float(found.low), float(found.high)
 
 
+class EntityIntervals(NamedTuple):
+    """Intervals (low, high) of the overall precision, recall and F1."""
+
+    precision: tuple[float, float]
+    recall: tuple[float, float]
+    f1: tuple[float, float]
+
+
+def entity_intervals(
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
+    scheme: str = "conlleval",
+    confidence: float = 0.95,
+    n_resamples: int = 2_000,
+    random_state: int = 0,
+) -> EntityIntervals:
+    """Intervals of precision, recall and F1 by one bootstrap over sentences (percentiles).
+
+    With a single sentence they are 0 to 1. A draw without any entity counts as 0.
+    """
+    true, predicted = check_pairs(y_true, y_pred)
+    pairs = [(set(entities(t, scheme)), set(entities(p, scheme))) for t, p in zip(true, predicted, strict=True)]
+    counts = np.array([(len(a), len(b), len(a & b)) for a, b in pairs], np.int64)
+    if len(counts) < 2:
+        return EntityIntervals((0.0, 1.0), (0.0, 1.0), (0.0, 1.0))
+    rng = np.random.default_rng(random_state)
+    drawn = np.array([counts[rng.integers(0, len(counts), len(counts))].sum(axis=0) for _ in range(n_resamples)])
+    n_true, n_predicted, n_correct = drawn.T
+    edges = [50.0 * (1.0 - confidence), 50.0 * (1.0 + confidence)]
+    shares = (n_correct / np.maximum(n_predicted, 1), n_correct / np.maximum(n_true, 1))
+    f1 = 2.0 * n_correct / np.maximum(n_true + n_predicted, 1)
+    low_high = [np.percentile(values, edges) for values in (*shares, f1)]
+    precision, recall, both = ((float(low), float(high)) for low, high in low_high)
+    return EntityIntervals(precision, recall, both)
+
+
 def _sentence_counts(true: list[Any], predicted: list[Any], scheme: str) -> tuple[int, int]:
     """Numbers of entities (true and predicted together) and of correct ones."""
     expected, found = set(entities(true, scheme)), set(entities(predicted, scheme))

@@ -174,5 +174,5 @@ def _student_quantile(confidence: float, degrees: int) -> float:
 
 def _checked(confidence: float) -> float:
     if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}. 0.95 is usual.")
+        raise InputError(f"`confidence` must lie between 0 and 1, got {confidence!r}. 0.95 is usual.")
     return confidence

@@ -28,7 +28,8 @@ from vcrf.errors import InputError
 from vcrf.files import replacing
 
 FORMAT = "vcrf model"
-VERSION = 1
+# The newest version that is read; a document may say that it needs no more than an older one.
+VERSION = 2
 _KEY = "vcrf"
 _SEAL = "document_sha256"
 # The limit of the safetensors library.
@@ -37,7 +38,7 @@ _MAX_HEADER = 100_000_000
 # An escaped surrogate: half of a character, if the other half follows.
 _LONE = re.compile(r"\\u[dD][89a-fA-F]")
 
-_DTYPES = {"F64": "<f8", "I64": "<i8", "U64": "<u8", "U32": "<u4", "U8": "|u1"}
+_DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "U32": "<u4", "U8": "|u1"}
 
 Tensor = NDArray[Any]
 Buffer = bytes | mmap.mmap

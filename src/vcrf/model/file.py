@@ -20,7 +20,7 @@ import numpy as np
 from vcrf.classes import WordClasses
 from vcrf.errors import InputError
 from vcrf.families.templates import Template
-from vcrf.model import Model, container
+from vcrf.model import Model, calibration, container
 from vcrf.model.checks import check_model
 from vcrf.model.graph_file import dump_graph, load_graph
 from vcrf.model.graphs import GraphModel
@@ -64,6 +64,7 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "sources": (dump_sources, load_sources),
     "families": (dump_family_facts, load_family_facts),
     "facts": (dump_training_facts, load_training_facts),
+    "calibration": (calibration.dump_calibration, lambda value: value),  # its arrays are tensors
 }
 # A field with a default may be missing in a file that is older than the field.
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
@@ -112,13 +113,14 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
     for name, strings in (("names", model.names), ("labels", _label_texts(model.labels))):
         encoded = StringList.encode(strings)
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
-    tensors |= _class_tensors(model)
+    tensors |= _class_tensors(model) | calibration.calibration_tensors(model.calibration)
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     if isinstance(model, GraphModel):
         fields["graph"], scales = dump_graph(model)
         tensors |= scales
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
-    return container.Contents({**document, **fields, "int_labels": int_labels}, tensors)
+    version = {"version": 1 if model.calibration is None else calibration.VERSION}
+    return container.Contents({**version, **document, **fields, "int_labels": int_labels}, tensors)
 
 
 def model_of(contents: container.Contents) -> Model:
@@ -135,6 +137,7 @@ def model_of(contents: container.Contents) -> Model:
     found["sources"] = with_classes(found["sources"], word_classes(tensors))
     found["names"] = _strings(tensors, "names")
     found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
+    found["calibration"] = calibration.load_calibration(found.get("calibration"), tensors, found["labels"])
     model = Model(**found)
     if "graph" in document:
         model = GraphModel.of(model, *load_graph(document["graph"], tensors, model.labels))

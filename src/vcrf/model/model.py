@@ -26,6 +26,7 @@ from vcrf.families.templates import BIAS, Template
 from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import Lattice
 from vcrf.model.facts import TrainingFacts
+from vcrf.trust.calibration import Calibration
 from vcrf.types import Bools, Floats, Ints, Label, UInts32, UInts64
 
 
@@ -84,6 +85,7 @@ class Model:
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
     facts : the run that trained it, None if nothing did
     vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
+    calibration : what held-out sentences say about it, None if nothing does
 
     A field that is added here is saved once `file` lists it.
     """
@@ -101,6 +103,7 @@ class Model:
     weights: Floats
     facts: TrainingFacts | None = None
     vocabulary: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    calibration: Calibration | None = None
 
     @property
     def n_labels(self) -> int:

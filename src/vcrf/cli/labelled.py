@@ -1,0 +1,31 @@
+"""Labelled files for commands that compare a model's labels with true ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcrf.cli.output import say
+
+if TYPE_CHECKING:
+    from vcrf.data import Corpus
+    from vcrf.labelling.tagger import Tagger
+    from vcrf.types import Label
+
+
+def read_labelled(
+    tagger: Tagger, model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None,
+    data_format: str | None,
+) -> tuple[Corpus, list[list[Label]]]:  # fmt: skip
+    """The sentences of a file in the columns of the training data, and their labels as the model writes them."""
+    from vcrf.data.readers import read_with_layout
+    from vcrf.labelling.labelling import check_reads_words
+
+    check_reads_words(tagger.model_, str(model))
+    facts = tagger.model_.facts
+    corpus, _ = read_with_layout(data, tag, split, data_format, form, facts.layout if facts else None)  # type: ignore[arg-type]
+    # A file's labels are text, those of a model may be numbers.
+    own: dict[str, Any] = {str(label): label for label in tagger.model_.labels}
+    if not set(own).intersection(corpus.label_set):
+        say(f"{model} and {data} have no label in common: is the label in another column? Pass it with --tag.")
+    return corpus, [[own.get(label, label) for label in labels] for labels in corpus.labels]

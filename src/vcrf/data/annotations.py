@@ -1,0 +1,292 @@
+"""Files of annotation tools: Label Studio's JSON, and JSON lines with spans as Prodigy and doccano have them.
+
+A task is a sentence: its tokens joined by blanks, and regions of that text with labels. Where labels mark spans (BIO,
+BILOU) a region is a span and its label the kind; otherwise each token is a region of its own. Tasks say which, under
+`scheme`; a file that does not has spans, to be written as BIO. Tokens without a region are outside all spans (O), or,
+where tokens are regions, still open (None).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from vcrf.data.corpus import Sentence
+from vcrf.errors import InputError
+
+SCHEMES = ("", "BIO", "BILOU")
+_FROM, _TO = "label", "text"
+
+
+class Task(NamedTuple):
+    """A sentence for a person to label.
+
+    Parameters
+    ----------
+    tokens, labels : the sentence and what a tagger says of it
+    usefulness : why it was chosen
+    source : where it was read
+    """
+
+    tokens: Sequence[str]
+    labels: Sequence[str]
+    usefulness: float
+    source: str
+
+
+class Region(NamedTuple):
+    """Characters start .. end-1 of the text, with labels: several where a person was not sure."""
+
+    start: int
+    end: int
+    labels: tuple[str, ...]
+
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def label_studio(tasks: Iterable[Task], scheme: str) -> str:
+    """Tasks with predictions, to import into Label Studio (a `Labels` control named label over a `Text` named text)."""
+    return json.dumps([_studio_task(task, scheme) for task in tasks], ensure_ascii=False, indent=1) + "\n"
+
+
+def _studio_task(task: Task, scheme: str) -> dict[str, Any]:
+    text = " ".join(task.tokens)
+    result = [
+        {
+            "from_name": _FROM, "to_name": _TO, "type": "labels",
+            "value": {"start": r.start, "end": r.end, "text": text[r.start : r.end], "labels": list(r.labels)},
+        }
+        for r in regions_of(task.tokens, task.labels, scheme)
+    ]  # fmt: skip
+    data = {"text": text, "tokens": list(task.tokens), "scheme": scheme, "source": task.source}
+    return {"data": data, "predictions": [{"model_version": "vcrf", "score": task.usefulness, "result": result}]}
+
+
+def prodigy(tasks: Iterable[Task], scheme: str) -> str:
+    """One task a line, with tokens and spans, as Prodigy reads them."""
+    return "".join(json.dumps(_prodigy_task(task, scheme), ensure_ascii=False) + "\n" for task in tasks)
+
+
+def _prodigy_task(task: Task, scheme: str) -> dict[str, Any]:
+    places = _places(task.tokens)
+    first = {start: i for i, (start, _) in enumerate(places)}
+    last = {end: i for i, (_, end) in enumerate(places)}
+    return {
+        "text": " ".join(task.tokens),
+        "tokens": [
+            {"text": token, "start": start, "end": end, "id": i}
+            for i, (token, (start, end)) in enumerate(zip(task.tokens, places, strict=True))
+        ],
+        "spans": [
+            {"start": r.start, "end": r.end, "token_start": first[r.start], "token_end": last[r.end],
+             "label": r.labels[0]}
+            for r in regions_of(task.tokens, task.labels, scheme)
+        ],
+        "meta": {"scheme": scheme, "score": task.usefulness, "source": task.source},
+    }  # fmt: skip
+
+
+def json_lines(tasks: Iterable[Task]) -> str:
+    """One object a line: tokens and labels; null is a label that is open."""
+    return "".join(
+        json.dumps({"tokens": list(t.tokens), "labels": list(t.labels), "score": t.usefulness, "source": t.source},
+                   ensure_ascii=False) + "\n"
+        for t in tasks
+    )  # fmt: skip
+
+
+def regions_of(tokens: Sequence[str], labels: Sequence[str], scheme: str) -> list[Region]:
+    """Regions of a sentence's text: its spans, or each token where labels mark none."""
+    places = _places(tokens)
+    if not scheme:
+        return [Region(start, end, (label,)) for (start, end), label in zip(places, labels, strict=True)]
+    found: list[Region] = []
+    before = ("O", "")
+    for (start, end), label in zip(places, labels, strict=True):
+        prefix, _, kind = label.partition("-")
+        goes_on = prefix in ("I", "L", "E") and before[0] in ("B", "I") and before[1] == kind
+        if goes_on:
+            found[-1] = found[-1]._replace(end=end)
+        elif prefix != "O":
+            found.append(Region(start, end, (kind,)))
+        before = (prefix, kind)
+    return found
+
+
+def _places(tokens: Sequence[str]) -> list[tuple[int, int]]:
+    """First and last character + 1 of each token in the text."""
+    places, start = [], 0
+    for token in tokens:
+        places.append((start, start + len(token)))
+        start += len(token) + 1
+    return places
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def looks_like_annotations(name: str, content: str) -> bool:
+    """Whether a file is one of an annotation tool, by its name and first character."""
+    return name.endswith((".json", ".jsonl")) and content.lstrip()[:1] in ("[", "{")
+
+
+def parse_annotations(content: str, name: str) -> Iterator[Sentence]:
+    """Sentences that a person has answered. A label is None where it is open, a frozenset where there are several.
+
+    Raises
+    ------
+    InputError
+        With the file and the line, or the number of the task, when it is malformed.
+    """
+    if content.lstrip().startswith("["):
+        for number, task in enumerate(_loaded(content, name), 1):
+            where = f"{name}: task {number}"
+            yield from _studio_sentence(_object(task, where), where)
+        return
+    for number, line in enumerate(content.split("\n"), 1):
+        if line.strip():
+            where = f"{name}:{number}"
+            yield from _line_sentence(_object(_loaded(line, where), where), where)
+
+
+def _studio_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
+    data = _object(task.get("data"), f"{where}: `data`")
+    answers = [a for a in task.get("annotations") or [] if isinstance(a, dict) and not a.get("was_cancelled")]
+    if not answers:
+        return  # nobody has labelled it yet
+    regions = []
+    for item in _listed(answers[0].get("result"), f"{where}: `result`"):
+        value = _object(item, where).get("value")
+        if isinstance(value, dict) and "labels" in value:
+            regions.append(_region(value.get("start"), value.get("end"), value["labels"], where))
+    tokens = _tokens(data, where)
+    yield Sentence(tokens, _labels(tokens, data, regions, data.get("scheme", "BIO"), where), where)
+
+
+def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
+    if task.get("answer", "accept") != "accept":
+        return  # rejected or ignored
+    tokens = _tokens(task, where)
+    given = task.get("labels", task.get("label", task.get("entities")))
+    if "spans" not in task and isinstance(given, list) and len(given) == len(tokens) and not _are_triples(given):
+        yield Sentence(tokens, tuple(_open_label(label, where) for label in given), where)
+        return
+    if "spans" in task:
+        spans = [_object(span, where) for span in _listed(task["spans"], f"{where}: `spans`")]
+        regions = [_region(span.get("start"), span.get("end"), [span.get("label")], where) for span in spans]
+    elif isinstance(given, list):
+        regions = [_region(*_triple(item, where), where) for item in given]
+    else:
+        raise InputError(f"{where}: expected `spans`, or `labels`: got the keys {', '.join(map(str, task))}.")
+    meta = task.get("meta") if isinstance(task.get("meta"), dict) else {}
+    yield Sentence(tokens, _labels(tokens, task, regions, (meta or {}).get("scheme", "BIO"), where), where)
+
+
+def _labels(tokens: tuple[str, ...], data: dict[str, Any], regions: list[Region], scheme: Any, where: str) -> Any:
+    """Labels of the tokens from the regions of the text."""
+    if scheme not in SCHEMES:
+        raise InputError(f"{where}: `scheme` must be one of BIO, BILOU or empty, got {scheme!r:.40}.")
+    labels: list[Any] = ["O" if scheme else None] * len(tokens)
+    places = _token_places(tokens, data, where)
+    for region in regions:
+        inside = [i for i, (start, end) in enumerate(places) if start < region.end and end > region.start]
+        if not inside or places[inside[0]][0] < region.start or places[inside[-1]][1] > region.end:
+            raise InputError(
+                f"{where}: the region from {region.start} to {region.end} ({'/'.join(region.labels)}) does not begin "
+                "and end with a token. Correct the region, or split the token."
+            )
+        if any(labels[i] not in ("O", None) for i in inside):
+            raise InputError(f"{where}: the region from {region.start} to {region.end} overlaps another. Keep one.")
+        for place, i in enumerate(inside):
+            names = [_prefixed(label, place, len(inside), scheme) for label in region.labels]
+            labels[i] = names[0] if len(names) == 1 else frozenset(names)
+    return tuple(labels)
+
+
+def _prefixed(kind: str, place: int, n: int, scheme: str) -> str:
+    if not scheme:
+        return kind
+    if scheme == "BILOU" and n == 1:
+        return f"U-{kind}"
+    if scheme == "BILOU" and place == n - 1:
+        return f"L-{kind}"
+    return f"{'B' if place == 0 else 'I'}-{kind}"
+
+
+def _tokens(data: dict[str, Any], where: str) -> tuple[str, ...]:
+    given = data.get("tokens")
+    if given is None:
+        text = data.get("text")
+        if not isinstance(text, str):
+            raise InputError(f"{where}: expected a `text` or `tokens`, got neither.")
+        given = text.split()
+    tokens = tuple(t.get("text") if isinstance(t, dict) else t for t in _listed(given, f"{where}: `tokens`"))
+    if not tokens or not all(isinstance(token, str) and token for token in tokens):
+        raise InputError(f"{where}: `tokens` must be words, and at least one.")
+    return tokens  # type: ignore[return-value]
+
+
+def _token_places(tokens: tuple[str, ...], data: dict[str, Any], where: str) -> list[tuple[int, int]]:
+    """Where the tokens are in the text, which may have more blanks between them, or none."""
+    text = data.get("text")
+    if not isinstance(text, str):
+        return _places(tokens)
+    places, start = [], 0
+    for token in tokens:
+        start = text.find(token, start)
+        if start < 0:
+            raise InputError(f"{where}: the token {token!r:.40} is not in the text after those before it.")
+        places.append((start, start + len(token)))
+        start += len(token)
+    return places
+
+
+def _region(start: Any, end: Any, labels: Any, where: str) -> Region:
+    names = tuple(labels) if isinstance(labels, list) else ()
+    are_numbers = type(start) is int and type(end) is int and 0 <= start < end
+    if not are_numbers or not names or not all(isinstance(name, str) and name for name in names):
+        raise InputError(
+            f"{where}: a region needs `start`, `end` and a label, got {start!r:.20}, {end!r:.20}, {labels!r:.40}."
+        )
+    return Region(start, end, names)
+
+
+def _triple(item: Any, where: str) -> tuple[Any, Any, list[Any]]:
+    if isinstance(item, dict):  # doccano's newer exports
+        return item.get("start_offset"), item.get("end_offset"), [item.get("label")]
+    if not isinstance(item, list) or len(item) != 3:
+        raise InputError(f"{where}: a span is [start, end, label], got {item!r:.60}.")
+    return item[0], item[1], [item[2]]
+
+
+def _are_triples(items: list[Any]) -> bool:
+    return bool(items) and all(isinstance(item, list) and len(item) == 3 and type(item[0]) is int for item in items)
+
+
+def _open_label(label: Any, where: str) -> Any:
+    if label is None or (isinstance(label, str) and label):
+        return label
+    if isinstance(label, list) and label and all(isinstance(one, str) and one for one in label):
+        return frozenset(label)
+    raise InputError(f"{where}: a label is text, null (open) or a list of labels, got {label!r:.40}.")
+
+
+def _loaded(content: str, where: str) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON: {error}. Export the annotations again.") from None
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected an object, got {type(value).__name__}.")
+    return value
+
+
+def _listed(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{where} must be a list, got {type(value).__name__}.")
+    return value

@@ -1,0 +1,179 @@
+"""From labelled sentences to a `Calibration`: the temperature, reliability on folds, and what thresholds need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from vcrf.arguments.inputs import (
+    as_sentences,
+    check_labels,
+    check_lengths,
+    label_numbers,
+    listed_labels,
+    read_text,
+    sorted_classes,
+)
+from vcrf.decoding.probability import log_probabilities, sequence_events
+from vcrf.decoding.schemes import scheme_of
+from vcrf.errors import InputError
+from vcrf.labelling.observing import Observed, observe, spans_of
+from vcrf.metrics.entities import Entity, entities
+from vcrf.model.facts import data_checksum
+from vcrf.trust.calibration import Calibration
+from vcrf.trust.reliability import reliability
+from vcrf.trust.temperature import Sweeps, best_temperature
+from vcrf.types import Floats, Ints, Label
+
+if TYPE_CHECKING:
+    from vcrf.labelling.tagger import Tagger
+    from vcrf.model import Model
+
+_FOLDS = 5
+_SHUFFLE = 20_161_205
+
+
+def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted: bool = True) -> Calibration:
+    """Look at held-out sentences; see `Tagger.calibrate`. Without `is_fitted` the temperature stays 1."""
+    sentences, labels = held_out(X, y)
+    model = tagger._model()
+    checksum = _checksum(sentences, labels)
+    if model.facts is not None and model.facts.data_checksum == checksum:
+        raise InputError(
+            "These are the sentences that the model was trained on: expected others, which it has not seen. Keep some "
+            "back before training, or label new ones."
+        )
+    blocks = list(observe(tagger, sentences))
+    truth = _truth(blocks, labels, model)
+    fitted = (_fit_temperature if is_fitted else _unfitted)(blocks, labels, truth, model)
+    return Calibration(
+        **fitted, data_checksum=checksum, scheme=scheme_of(model.labels), ptr=truth.ptr,
+        sureness=_float32([block.sureness for block in blocks]),
+        true_probability=truth.probability.astype(np.float32), is_wrong=truth.is_wrong,
+        sequence_probability=_float32([block.sequence_probability for block in blocks]),
+        unknown_share=_float32([block.unknown_share for block in blocks]),
+        **_spans(blocks, labels, model),
+    )  # fmt: skip
+
+
+def held_out(X: Iterable[Any], y: Iterable[Any]) -> tuple[list[Sequence[Any]], list[list[Label]]]:
+    """Check labelled sentences and leave out the empty ones; there must be one with a token."""
+    sentences, labels = as_sentences(X), listed_labels(y)
+    check_lengths(sentences, labels)
+    check_labels(labels, may_be_open=False)
+    kept = [i for i, sentence in enumerate(sentences) if len(sentence)]
+    if not kept:
+        raise InputError("Calibration needs sentences with labels: got none with a token.")
+    return [sentences[i] for i in kept], [labels[i] for i in kept]
+
+
+class _Truth(NamedTuple):
+    """The true labels beside the predicted ones: (n_tokens,) arrays, and the tokens of each sentence."""
+
+    ptr: Ints
+    is_wrong: Any
+    probability: Floats
+
+
+def _truth(blocks: list[Observed], labels: list[list[Label]], model: Model) -> _Truth:
+    number = {label: i for i, label in enumerate(model.labels)}
+    true = np.array([number.get(label, -1) for label in chain.from_iterable(labels)], np.int64)
+    best = np.concatenate([block.best for block in blocks])
+    marginals = np.concatenate([block.marginals for block in blocks])
+    probability = np.where(true >= 0, marginals[np.arange(len(true)), true], 0.0)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(sentence) for sentence in labels])])
+    return _Truth(ptr, np.asarray(best != true, np.uint8), probability)
+
+
+def _fit_temperature(
+    blocks: list[Observed], labels: list[list[Label]], truth: _Truth, model: Model
+) -> dict[str, Any]:  # fmt: skip
+    """T from all sentences; likelihood and reliability on each fold with the T of the others."""
+    log_z = np.concatenate([block.scores.log_partitions() for block in blocks])
+    log_p = [
+        log_probabilities(b.scores, sequence_events(labels[b.first : b.first + len(b.scores)], model.labels))
+        for b in blocks
+    ]
+    sweeps = Sweeps([block.scores for block in blocks], log_z + np.concatenate(log_p))
+    n = len(labels)
+    is_possible = np.isfinite(sweeps.scores)
+    own = np.concatenate([block.sureness for block in blocks])
+    after, losses = _on_folds(sweeps, blocks, truth, own)
+    before = -np.concatenate(log_p)
+    means = [float(-x[is_possible].mean()) if is_possible.any() else -np.inf for x in (before, losses)]
+    return {
+        "calibration_temperature": best_temperature(sweeps, np.arange(n)),
+        "n_impossible": int(n - is_possible.sum()),
+        "log_likelihood": (means[0], means[1]),
+        "before": reliability(own, truth.is_wrong),
+        "after": reliability(after, truth.is_wrong),
+    }
+
+
+def _unfitted(blocks: list[Observed], labels: list[list[Label]], truth: _Truth, model: Model) -> dict[str, Any]:  # noqa: ARG001 - as above
+    """What sentences say at the temperature of training."""
+    own = reliability(np.concatenate([block.sureness for block in blocks]), truth.is_wrong)
+    return {
+        "calibration_temperature": 1.0, "n_impossible": 0, "log_likelihood": (-np.inf, -np.inf),
+        "before": own, "after": own,
+    }  # fmt: skip
+
+
+def _on_folds(sweeps: Sweeps, blocks: list[Observed], truth: _Truth, own: Floats) -> tuple[Floats, Floats]:
+    """Sureness of every token, and loss of every sentence, at the temperature of the other folds."""
+    n = len(truth.ptr) - 1
+    n_folds = min(_FOLDS, n)
+    fold = np.random.default_rng(_SHUFFLE).permutation(n) % n_folds
+    sureness, losses = own.copy(), sweeps.losses(1.0)
+    if n_folds < 2:
+        return sureness, losses
+    token_fold = np.repeat(fold, np.diff(truth.ptr))
+    for k in range(n_folds):
+        s = 1.0 / best_temperature(sweeps, np.flatnonzero(fold != k))
+        losses[fold == k] = sweeps.losses(s)[fold == k]
+        shown = np.concatenate([_sureness_at(block, s) for block in blocks])
+        sureness[token_fold == k] = shown[token_fold == k]
+    return sureness, losses
+
+
+def _sureness_at(block: Observed, s: float) -> Floats:
+    marginals = np.concatenate(block.scores.scaled(s).label_marginals())
+    return np.asarray(marginals[np.arange(len(block.best)), block.best])
+
+
+def _spans(blocks: list[Observed], labels: list[list[Label]], model: Model) -> dict[str, Any]:
+    """Predicted spans: how sure, and whether the truth has them."""
+    counts, sureness, is_wrong = [0], [np.zeros(0)], []
+    for block in blocks:
+        found, probabilities = spans_of(block, model)
+        sureness.append(probabilities)
+        for spans, true in zip(found, labels[block.first :], strict=False):
+            right = _true_spans(true)
+            counts.append(len(spans))
+            is_wrong += [span not in right for span in spans]
+    return {
+        "span_ptr": np.cumsum(counts, dtype=np.int64),
+        "span_sureness": _float32(sureness),
+        "span_is_wrong": np.array(is_wrong, np.uint8),
+    }
+
+
+def _true_spans(labels: list[Label]) -> set[Entity]:
+    """Spans of the truth; labels that mark none, which the model cannot know, have none."""
+    try:
+        return set(entities(labels))
+    except InputError:
+        return set()
+
+
+def _float32(parts: Sequence[Floats]) -> Any:
+    return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
+
+
+def _checksum(sentences: list[Sequence[Any]], labels: list[list[Label]]) -> str:
+    """As that of training: the same sentences and labels have the same sum."""
+    classes = sorted_classes(labels)
+    return data_checksum(read_text(sentences), label_numbers(labels, classes), classes)

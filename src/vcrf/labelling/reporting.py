@@ -1,0 +1,89 @@
+"""What `vcrf tag --report` and `--review` see of a text while it is labelled."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from vcrf.data.raw import RawSentence
+from vcrf.data.writers import Tagging
+from vcrf.labelling.observing import observe
+from vcrf.labelling.tagger import Tagger
+from vcrf.trust.calibration import sentence_means
+from vcrf.trust.drift import Drift, drift
+from vcrf.trust.expected import ExpectedErrors, expected_errors
+
+_LEAST_SURE = 10
+
+
+class TextReport:
+    """Counts what is labelled; a calibrated tagger is needed to say what that means.
+
+    Parameters
+    ----------
+    tagger : calibrated
+    review : where the text of sentences with something to check goes, if anywhere
+    """
+
+    def __init__(self, tagger: Tagger, review: BinaryIO | None = None, is_report: bool = True) -> None:
+        self.tagger, self.review, self.is_report = tagger, review, is_report
+        self.n_tokens = self.n_checked = self.n_reviewed = 0
+        self._sureness: list[Any] = []
+        self._doubts: list[Any] = []
+        self._unknown: list[Any] = []
+        self._least: list[tuple[float, int, str]] = []  # a heap of the least sure: - probability, line, text
+
+    def see(self, sentences: Sequence[RawSentence], taggings: Sequence[Sequence[Tagging]]) -> None:
+        """Take note of a block."""
+        self.n_tokens += sum(len(sentence.tokens) for sentence in sentences)
+        self.n_checked += sum(sum(best[0].checks or []) for best in taggings)
+        if not self.is_report:
+            return
+        for block in observe(self.tagger, [sentence.tokens for sentence in sentences]):
+            ptr, sure = block.scores.sent_ptr, block.sureness
+            self._sureness.append(sentence_means(ptr, sure))
+            self._doubts.append(np.array([np.sum(1.0 - sure[a:b]) for a, b in pairwise(ptr.tolist())]))
+            self._unknown.append(block.unknown_share)
+            for p, sentence in zip(block.sequence_probability.tolist(), sentences[block.first :], strict=False):
+                heapq.heappush(self._least, (-p, -sentence.first_line, " ".join(sentence.tokens)))
+                if len(self._least) > _LEAST_SURE:
+                    heapq.heappop(self._least)
+
+    def see_text(self, text: str, tagging: Tagging) -> None:
+        """Write a sentence that has something to check."""
+        if self.review is not None and any(tagging.checks or []):
+            self.n_reviewed += 1
+            self.review.write(text.encode())
+
+    def drift(self) -> Drift:
+        """Whether the text differs from the calibration sentences."""
+        return drift(self.tagger._calibration(), _joined(self._sureness), _joined(self._unknown))
+
+    def expected(self) -> ExpectedErrors:
+        """How many labels are wrong."""
+        return expected_errors(self.tagger._calibration(), _joined(self._doubts), self.n_tokens)
+
+    def least_sure(self) -> list[dict[str, Any]]:
+        """The sentences whose best sequence is least probable, the least first."""
+        found = sorted(self._least, key=lambda item: (-item[0], -item[1]))
+        return [{"line": -line, "probability": -p, "text": text} for p, line, text in found]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        changed = self.drift()
+        return {
+            "sentences": len(_joined(self._doubts)), "tokens": self.n_tokens,
+            "accepted_share": 1.0 - self.n_checked / max(self.n_tokens, 1),
+            "expected_errors": asdict(self.expected()),
+            "drift": {**asdict(changed), "is_alarm": changed.is_alarm, "message": changed.message},
+            "least_sure": self.least_sure(),
+        }  # fmt: skip
+
+
+def _joined(parts: list[Any]) -> Any:
+    return np.concatenate([np.zeros(0), *parts])

@@ -1,0 +1,220 @@
+"""What a calibrated tagger promises: selective tagging, label sets, and how much is wrong in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from vcrf.arguments.inputs import as_sentences
+from vcrf.errors import InputError
+from vcrf.trust.calibration import Calibration
+from vcrf.trust.selective import Acceptance, accept, accepted
+from vcrf.trust.sets import SetThreshold, set_threshold
+from vcrf.types import Bools, Floats, Label
+
+if TYPE_CHECKING:
+    from vcrf.labelling.observing import Observed
+    from vcrf.labelling.suggesting import Suggestion
+    from vcrf.model import Model
+    from vcrf.trust.table import TrustTable
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Labels, and which of them may be accepted unseen.
+
+    Attributes
+    ----------
+    labels : one list a sentence, as `predict` gives them
+    accepted : one list a sentence, a bool a token. With unit "sentence" all alike in a sentence; with unit "span" only
+        tokens of predicted spans can be False, because the promise is about these.
+    sureness : one list a sentence, the tagger's own probability of the token's unit (1 outside spans)
+    acceptance : the threshold, and what is promised of it
+    """
+
+    labels: list[list[Label]]
+    accepted: list[list[bool]]
+    sureness: list[list[float]]
+    acceptance: Acceptance
+
+    @property
+    def message(self) -> str:
+        """What is promised, in words."""
+        return self.acceptance.message
+
+
+@dataclass(frozen=True)
+class LabelSets:
+    """Sets of labels that hold the true one as often as promised.
+
+    Attributes
+    ----------
+    sets : one list a sentence, a list of labels a token: the predicted one first, then by probability
+    threshold : the promise
+    """
+
+    sets: list[list[list[Label]]]
+    threshold: SetThreshold
+
+    @property
+    def message(self) -> str:
+        """What is promised, in words."""
+        return self.threshold.message
+
+
+class Trusting:
+    """What a tagger does after `calibrate`. See docs/trust.md for what the promises mean."""
+
+    if TYPE_CHECKING:
+        model_: Model
+
+        def _model(self) -> Model: ...
+
+    def calibrate(self, X: Iterable[Any], y: Iterable[Any]) -> Self:
+        """Look at labelled sentences that training has not seen, and keep what thresholds need in the model.
+
+        From then on probabilities are those at the calibration temperature, `model_.calibration` has the likelihood and
+        reliability before and after, and `predict_selective` and `predict_sets` work. Labels stay as they are, and so
+        does the training's own `temperature`. A second call replaces the first.
+
+        Parameters
+        ----------
+        X, y : sentences and their labels
+            As for `fit`; a label that the tagger does not have counts as an error.
+
+        Returns
+        -------
+        Itself.
+        """
+        from vcrf.labelling.calibrating import calibration_of
+
+        model = replace(self._model(), calibration=None)
+        self.model_ = replace(model, calibration=calibration_of(self, X, y))  # type: ignore[arg-type]
+        return self
+
+    def predict_selective(
+        self, X: Iterable[Any], max_error: float = 0.01, confidence: float = 0.95, unit: str = "token"
+    ) -> Selection:
+        """Labels, and which of them may be accepted so that few of these are wrong.
+
+        With probability `confidence` over the calibration sentences, the share of errors among accepted units is at
+        most `max_error` for sentences drawn alike: a mean over sentences of shares of their units.
+
+        Parameters
+        ----------
+        X : iterable of sentences
+        max_error, confidence : numbers between 0 and 1
+        unit : "token", "sentence" (all labels right) or "span" (predicted entities)
+        """
+        chosen = self.acceptance(max_error, confidence, unit)
+        labels: list[list[Label]] = []
+        sureness: list[list[float]] = []
+        for block in self._observed(X):
+            labels += block.names(self._model())
+            sureness += unit_sureness(block, self._model(), unit)
+        decided = [accepted(np.array(row), chosen.threshold).tolist() for row in sureness]
+        return Selection(labels, decided, sureness, chosen)
+
+    def predict_sets(self, X: Iterable[Any], miss: float = 0.05, unit: str = "token") -> LabelSets:
+        """Label sets whose expected share of missed true labels is at most `miss` (conformal risk control).
+
+        Parameters
+        ----------
+        X : iterable of sentences
+        miss : number between 0 and 1
+        unit : "token", or "sentence" for sets of which all hold the truth with probability 1 - miss
+        """
+        chosen = set_threshold(self._calibration(), miss, unit)
+        sets: list[list[list[Label]]] = []
+        for block in self._observed(X):
+            listed = label_sets(block, self._model(), chosen.threshold)
+            sets += [listed[a:b] for a, b in pairwise(block.scores.sent_ptr.tolist())]
+        return LabelSets(sets, chosen)
+
+    def acceptance(self, max_error: float = 0.01, confidence: float = 0.95, unit: str = "token") -> Acceptance:
+        """The threshold of `predict_selective`, and what is promised of it."""
+        return accept(self._calibration().units(unit), max_error, confidence, unit)
+
+    def trust(
+        self,
+        X: Iterable[Any],
+        y: Iterable[Any],
+        max_errors: Sequence[float] = (0.005, 0.01, 0.02, 0.05),
+        confidences: Sequence[float] = (0.9, 0.95, 0.99),
+        unit: str = "token",
+    ) -> TrustTable:
+        """Thresholds for a grid of promises, and how they are kept on labelled sentences."""
+        from vcrf.labelling.calibrating import calibration_of
+        from vcrf.trust.table import trust_table
+
+        calibration = self._calibration()
+        found = calibration_of(self, X, y, is_fitted=False)  # type: ignore[arg-type]
+        return trust_table(calibration, found, max_errors, confidences, unit)
+
+    def suggest(
+        self,
+        X: Iterable[Any],
+        n: int = 100,
+        by: str = "least-confidence",
+        per: str = "sentence",
+        diversity: float = 0.0,
+    ) -> list[Suggestion]:
+        """The n sentences worth labelling next, the most useful first; see `vcrf.labelling.suggesting`."""
+        from vcrf.labelling.suggesting import suggest
+
+        return suggest(self, X, n, by, per, diversity)  # type: ignore[arg-type]
+
+    def _calibration(self) -> Calibration:
+        calibration = self._model().calibration
+        if calibration is None:
+            raise InputError(
+                "The model is not calibrated, so that nothing can be promised of its labels. Call calibrate(X, y) with "
+                "labelled sentences that it was not trained on, or run `vcrf calibrate MODEL DATA`."
+            )
+        return calibration
+
+    def _observed(self, X: Iterable[Any]) -> Iterator[Observed]:
+        from vcrf.labelling.observing import observe
+
+        return observe(self, as_sentences(X))  # type: ignore[arg-type]
+
+
+def unit_sureness(block: Observed, model: Model, unit: str) -> list[list[float]]:
+    """Sureness of the unit that each token belongs to, rounded as in the calibration."""
+    ends = list(pairwise(block.scores.sent_ptr.tolist()))
+    if unit == "token":
+        flat = block.sureness.astype(np.float32).tolist()
+        return [flat[a:b] for a, b in ends]
+    if unit == "sentence":
+        whole = block.sequence_probability.astype(np.float32).tolist()
+        return [[p] * (b - a) for p, (a, b) in zip(whole, ends, strict=True)]
+    return _span_sureness(block, model)
+
+
+def _span_sureness(block: Observed, model: Model) -> list[list[float]]:
+    """1 outside spans; 0 for what is labelled as part of a span and is none by the rules."""
+    from vcrf.decoding.schemes import OUTSIDE
+    from vcrf.labelling.observing import spans_of
+
+    found, probabilities = spans_of(block, model)
+    values = iter(probabilities.astype(np.float32).tolist())
+    rows = [[float(label == OUTSIDE) for label in labels] for labels in block.names(model)]
+    for row, spans in zip(rows, found, strict=True):
+        for span in spans:
+            row[span.first : span.last + 1] = [next(values)] * (span.last + 1 - span.first)
+    return rows
+
+
+def label_sets(block: Observed, model: Model, threshold: float) -> list[list[Label]]:
+    """Set of each token: the predicted label, then the others that are probable enough, by probability."""
+    marginals: Floats = block.marginals.astype(np.float32).astype(np.float64)
+    is_in: Bools = marginals >= threshold
+    order = np.argsort(-marginals, axis=1, kind="stable")
+    sets = []
+    for best, row, inside in zip(block.best.tolist(), order.tolist(), is_in, strict=True):
+        sets.append([model.labels[b] for b in [best, *(b for b in row if inside[b] and b != best)]])
+    return sets

@@ -1,0 +1,95 @@
+"""Label sets that hold the truth: conformal risk control (Angelopoulos and others 2022).
+
+    set of token t = {labels with p_t(label) >= q}, and always the predicted label
+
+A sentence misses by the share of its tokens whose true label is not in their set, or ("sentence") by 1 if any is not.
+With n calibration sentences
+
+    q = the largest one with  n/(n+1) * mean miss + 1/(n+1) <= miss allowed
+
+and then the expected miss of a new sentence is at most what is allowed, over the draw of all n + 1 sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from vcrf.errors import InputError
+from vcrf.trust.calibration import Calibration
+from vcrf.trust.selective import percent
+from vcrf.types import Floats
+
+SET_UNITS = ("token", "sentence")
+# Above every probability: the predicted label alone is enough.
+_ABOVE = 2.0
+
+
+@dataclass(frozen=True)
+class SetThreshold:
+    """Labels at least so probable are in the sets.
+
+    Attributes
+    ----------
+    threshold : q; 0 if there are too few sentences, so that the sets hold every label
+    miss : what was asked for
+    n_sentences, n_needed : calibration sentences, and the fewest with which a set can leave out a label
+    """
+
+    threshold: float
+    miss: float
+    unit: str
+    n_sentences: int
+    n_needed: int
+
+    @property
+    def message(self) -> str:
+        """What is promised, in words."""
+        if self.n_sentences < self.n_needed:
+            return (
+                f"Sets that miss at most {percent(self.miss)} need {self.n_needed:,} calibration sentences, there are "
+                f"{self.n_sentences:,}: the sets hold every label. Calibrate with {self.n_needed - self.n_sentences:,} "
+                "more."
+            )
+        what = "share of tokens" if self.unit == "token" else "share of sentences with a token"
+        return (
+            f"Labels at least {self.threshold:.4g} sure, and the predicted one: the expected {what} whose true label "
+            f"is not in its set is at most {percent(self.miss)}."
+        )
+
+
+def set_threshold(calibration: Calibration, miss: float, unit: str = "token") -> SetThreshold:
+    """The threshold q for sets that miss at most so much in expectation."""
+    if unit not in SET_UNITS:
+        raise InputError(f"`unit` of label sets must be one of {', '.join(SET_UNITS)}, got {unit!r}.")
+    if not 0.0 < miss < 1.0:
+        raise InputError(f"`miss` must lie between 0 and 1, got {miss!r}. 0.05 is usual.")
+    n = calibration.n_sentences
+    values, weights = _missable(calibration, unit)
+    n_needed = math.ceil(1.0 / miss - 1.0 - 1e-9)
+    return SetThreshold(_largest(values, weights, n, miss), miss, unit, n, n_needed)
+
+
+def _missable(calibration: Calibration, unit: str) -> tuple[Floats, Floats]:
+    """Probabilities above which q must not rise, and what it costs a sentence when it does."""
+    wrong = calibration.is_wrong > 0
+    sentences = np.repeat(np.arange(calibration.n_sentences), np.diff(calibration.ptr))[wrong]
+    values = calibration.true_probability[wrong].astype(np.float64)
+    if unit == "token":
+        return values, 1.0 / np.diff(calibration.ptr)[sentences]
+    least = np.full(calibration.n_sentences, np.inf)
+    np.minimum.at(least, sentences, values)
+    return least[np.isfinite(least)], np.ones(int(np.isfinite(least).sum()))
+
+
+def _largest(values: Floats, weights: Floats, n: int, miss: float) -> float:
+    """Largest q: what lies below it is missed, so it is one of the values, or above them all."""
+    if 1.0 / (n + 1) > miss:
+        return 0.0
+    steps, place = np.unique(values, return_inverse=True)
+    costs = np.bincount(place, weights, len(steps))
+    allowed = (n + 1) * miss - 1.0  # n/(n+1) mean + 1/(n+1) <= miss, for the sum over sentences
+    n_missed = int(np.searchsorted(np.cumsum(costs), allowed * (1.0 + 1e-12), side="right"))
+    return float(steps[n_missed]) if n_missed < len(steps) else _ABOVE

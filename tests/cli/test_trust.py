@@ -1,0 +1,141 @@
+"""`vcrf calibrate`, `trust`, `suggest`, and what `tag` does with a calibrated model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import Call, conllu
+from vcrf import load
+from vcrf.data import SyntheticLanguage
+
+LANGUAGE = SyntheticLanguage(n_labels=5, n_stems=60, mean_length=6.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Path:
+    """A model, and the same calibrated, with files to calibrate, test and label."""
+    where = tmp_path_factory.mktemp("trust")
+    corpus = LANGUAGE.sample(420, seed=5)
+    for name, part in (("train", corpus[:60]), ("dev", corpus[60:360]), ("test", corpus[360:])):
+        (where / f"{name}.conllu").write_text(conllu(part), encoding="utf-8")
+    (where / "new.txt").write_text("\n".join(" ".join(x) for x in corpus[360:].tokens) + "\n", encoding="utf-8")
+    call("train", where / "train.conllu", "-o", where / "plain.vcrf")
+    call("calibrate", where / "plain.vcrf", where / "dev.conllu", "-o", where / "model.vcrf")
+    return where
+
+
+def test_calibrate_prints_and_writes(folder: Path, call: Call) -> None:
+    """JSON agrees with the model that was written; the old model has nothing."""
+    found = json.loads(
+        call("calibrate", folder / "plain.vcrf", folder / "dev.conllu", "-o", folder / "again.vcrf", "--json").stdout
+    )
+    again = load(folder / "again.vcrf")
+    assert found["calibration_temperature"] == again.model_.calibration.calibration_temperature
+    assert [p["max_error"] for p in found["promises"]] == [0.005, 0.01, 0.02, 0.05]
+    assert found["sentences"] == 300
+    assert load(folder / "plain.vcrf").model_.calibration is None
+    assert "with 300 sentences, at temperature" in call("show", folder / "again.vcrf").stdout
+    for name, is_calibrated in (("plain", False), ("again", True)):
+        shown = json.loads(call("show", folder / f"{name}.vcrf", "--json").stdout)
+        assert (shown["calibration"] is not None) == is_calibrated
+    assert (folder / "again.vcrf").read_bytes() == (folder / "model.vcrf").read_bytes()
+
+
+def test_tag_marks_what_is_to_be_checked(folder: Path, call: Call) -> None:
+    """In every format; --review has just those sentences; the promise is said on stderr."""
+    tagger = load(folder / "model.vcrf")
+    X = [line.split() for line in (folder / "new.txt").read_text(encoding="utf-8").splitlines()]
+    expected = tagger.predict_selective(X, 0.1, 0.9)
+    assert expected.acceptance.is_any
+    checks = [[not ok for ok in row] for row in expected.accepted]
+    asked = ("tag", folder / "model.vcrf", folder / "new.txt", "--max-error", "10%", "--confidence", "90%")
+    result = call(*asked, "--review", folder / "review.conllu")
+    assert "with 90 % confidence at most 10 % of them are wrong" in result.stderr
+    rows = [line.split("\t") for line in result.stdout.splitlines() if line and line[0] != "#"]
+    assert [row[9] == "Check=Yes" for row in rows] == [c for row in checks for c in row]
+    n_review = (folder / "review.conllu").read_text(encoding="utf-8").count("# text")
+    assert n_review == sum(map(any, checks))
+    as_json = [json.loads(line) for line in call(*asked, "--format", "json").stdout.splitlines()]
+    assert [row["check"] for row in as_json] == checks
+    tsv = [line.split("\t") for line in call(*asked, "--format", "tsv").stdout.splitlines() if line]
+    assert [row[2] == "Yes" for row in tsv] == [c for row in checks for c in row]
+
+
+def test_tag_writes_label_sets_and_a_report(folder: Path, call: Call) -> None:
+    """Sets as the library gives them; errors expected with an interval that holds the true number."""
+    tagger = load(folder / "model.vcrf")
+    X = [line.split() for line in (folder / "new.txt").read_text(encoding="utf-8").splitlines()]
+    result = call(
+        "tag", folder / "model.vcrf", folder / "new.txt", "--label-sets", "5%", "--format", "json", "--report"
+    )
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["label_sets"] for row in rows] == tagger.predict_sets(X, 0.05).sets
+    for text in ("Expected wrong labels:", "No sign that this text differs", "least sure: line"):
+        assert text in result.stderr
+    said = next(line for line in result.stderr.splitlines() if "95 % interval" in line)
+    low, high = said.split("95 % interval ")[1].split(",")[0].split(" to ")
+    wrong = json.loads(call("eval", folder / "model.vcrf", folder / "test.conllu", "--json").stdout)
+    assert int(low) <= round(wrong["token_error"] * wrong["tokens"]) <= int(high)
+
+
+def test_drift_sets_off_the_alarm(folder: Path, call: Call) -> None:
+    """Words of another language."""
+    other = SyntheticLanguage(n_labels=5, n_stems=60, mean_length=6.0, seed=9).sample(60)
+    text = "\n".join(" ".join(x) for x in other.tokens)
+    result = call("tag", folder / "model.vcrf", "--report", given=text + "\n")
+    assert "The guarantee was made for other text" in result.stderr
+
+
+def test_trust_shows_the_table(folder: Path, call: Call) -> None:
+    """All pairs, and the picture."""
+    picture = folder / "trust.svg"
+    asked = ("trust", folder / "model.vcrf", folder / "test.conllu", "--max-error", "10%", "--max-error", "0.2")
+    found = json.loads(call(*asked, "--plot", picture, "--json").stdout)
+    assert [(row["max_error"], row["confidence"]) for row in found["promises"]] == [
+        (a, c) for a in (0.1, 0.2) for c in (0.9, 0.95, 0.99)
+    ]
+    assert picture.stat().st_size > 1000
+    assert "tokens accepted" in call(*asked).stdout
+
+
+def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
+    """The same sentences in every format, and what a tool answers can be trained on."""
+    asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 5)
+    lines = [json.loads(line) for line in call(*asked, "--to", "jsonl").stdout.splitlines()]
+    assert len(lines) == 5
+    scores = [line["score"] for line in lines]
+    assert scores == sorted(scores, reverse=True)
+    studio = json.loads(call(*asked, "--to", "label-studio").stdout)
+    assert [task["data"]["tokens"] for task in studio] == [line["tokens"] for line in lines]
+    for task in studio:
+        task["annotations"] = task.pop("predictions")
+    (folder / "answers.json").write_text(json.dumps(studio), encoding="utf-8")
+    call("train", folder / "train.conllu", folder / "answers.json", "-o", folder / "more.vcrf", "--tol", 0.1)
+    assert load(folder / "more.vcrf").model_.facts.n_sentences == 65
+    assert call(*asked).stdout.count("# text = ") == 5
+    assert len(call(*asked, "--to", "prodigy").stdout.splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("tag", "plain.vcrf", "new.txt", "--max-error", "1%"), "vcrf calibrate MODEL DATA"),
+        (("tag", "plain.vcrf", "new.txt", "--report"), "vcrf calibrate MODEL DATA"),
+        (("trust", "plain.vcrf", "test.conllu"), "vcrf calibrate MODEL DATA"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "2"), "expected a share between 0 and 1"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--nbest", "2"), "about the best labels"),
+        (("tag", "model.vcrf", "new.txt", "--review", "x"), "add --max-error"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--unit", "span"), "--unit span needs labels"),
+        (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
+        (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
+    ],
+)
+def test_wrong_calls_say_what_to_do(
+    folder: Path, call: Call, args: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 2, no traceback."""
+    monkeypatch.chdir(folder)
+    assert message in call(*args, code=2).stderr

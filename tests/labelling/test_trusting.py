@@ -1,0 +1,196 @@
+"""Calibrated taggers: what they show, accept and promise, and what they say when they cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vcrf import VCRF, load
+from vcrf.data import Corpus, SyntheticLanguage
+from vcrf.errors import InputError, NotFittedError
+from vcrf.labelling.loading import load_tagger
+
+LANGUAGE = SyntheticLanguage(n_labels=5, n_stems=60, mean_length=6.0)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    """120 sentences to train on, 400 to calibrate, 200 to test."""
+    return LANGUAGE.sample(720, seed=3)
+
+
+@pytest.fixture(scope="module")
+def plain(corpus: Corpus) -> VCRF:
+    """A tagger that nobody has calibrated."""
+    return VCRF(n_jobs=1).fit(corpus[:120].tokens, corpus[:120].labels)
+
+
+@pytest.fixture(scope="module")
+def tagger(corpus: Corpus) -> VCRF:
+    """The same tagger, calibrated."""
+    return VCRF(n_jobs=1).fit(*part(corpus, 0, 120)).calibrate(*part(corpus, 120, 520))
+
+
+def part(corpus: Corpus, first: int, last: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Tokens and labels of some sentences."""
+    return corpus.tokens[first:last], corpus.labels[first:last]
+
+
+def test_calibration_keeps_labels_and_mends_probabilities(plain: VCRF, tagger: VCRF, corpus: Corpus) -> None:
+    """The likelihood of new sentences is not worse, and the labels are the same."""
+    X, y = part(corpus, 520, 720)
+    assert tagger.predict(X) == plain.predict(X)
+    found = tagger.model_.calibration
+    assert found.log_likelihood[1] >= found.log_likelihood[0] - 0.02
+    before, after = (np.mean(t.sequence_probability(X, y, log=True)) for t in (plain, tagger))
+    assert after >= before - 0.02
+    assert plain.model_.calibration is None
+
+
+def test_shown_probabilities_are_at_the_calibration_temperature(plain: VCRF, tagger: VCRF, corpus: Corpus) -> None:
+    """The ratio of two sequences' probabilities is that of the plain tagger to the power 1 / T."""
+    sentence = [corpus.tokens[600]]
+    (own,), (shown,) = plain.predict_kbest(sentence, 2), tagger.predict_kbest(sentence, 2)
+    power = 1.0 / tagger.model_.calibration.calibration_temperature
+    assert shown[1][1] / shown[0][1] == pytest.approx((own[1][1] / own[0][1]) ** power, rel=1e-9)
+
+
+def test_what_is_kept_is_what_the_tagger_said(plain: VCRF, tagger: VCRF, corpus: Corpus) -> None:
+    """Sureness, errors and true probabilities of the calibration sentences, against the plain tagger's answers."""
+    X, y = part(corpus, 120, 520)
+    found = tagger.model_.calibration
+    rows = [row for sentence in plain.predict_marginals(X) for row in sentence]
+    flat = [label for labels in y for label in labels]
+    best = [label for labels in plain.predict(X) for label in labels]
+    np.testing.assert_allclose(found.true_probability, [row[t] for row, t in zip(rows, flat, strict=True)], rtol=1e-5)
+    np.testing.assert_allclose(found.sureness, [row[b] for row, b in zip(rows, best, strict=True)], rtol=1e-5)
+    assert found.is_wrong.tolist() == [int(a != b) for a, b in zip(flat, best, strict=True)]
+    np.testing.assert_allclose(found.sequence_probability, [k[0][1] for k in plain.predict_kbest(X, 1)], rtol=1e-5)
+
+
+@pytest.mark.parametrize("unit", ["token", "sentence"])
+def test_accepted_units_are_those_above_the_threshold(tagger: VCRF, plain: VCRF, corpus: Corpus, unit: str) -> None:
+    """By the plain tagger's probabilities."""
+    X, _ = part(corpus, 520, 720)
+    found = tagger.predict_selective(X, 0.1, 0.9, unit=unit)
+    assert found.acceptance.is_any, found.message
+    if unit == "sentence":
+        expected = [
+            [k[0][1] >= found.acceptance.threshold] * len(x) for k, x in zip(plain.predict_kbest(X, 1), X, strict=True)
+        ]
+    else:
+        rows, labels = plain.predict_marginals(X), plain.predict(X)
+        expected = [
+            [row[b] >= found.acceptance.threshold for row, b in zip(r, y, strict=True)]
+            for r, y in zip(rows, labels, strict=True)
+        ]
+    assert found.accepted == expected
+    assert found.labels == plain.predict(X)
+    assert "confidence at most 10 % of them are wrong" in found.message
+
+
+def test_sets_hold_what_they_promise(tagger: VCRF, corpus: Corpus) -> None:
+    """The predicted label first; more labels for a stricter promise."""
+    X, y = part(corpus, 520, 720)
+    loose, strict = (tagger.predict_sets(X, miss) for miss in (0.2, 0.02))
+    assert [[s[0] for s in sets] for sets in loose.sets] == tagger.predict(X)
+    sizes = [np.mean([len(s) for sets in found.sets for s in sets]) for found in (loose, strict)]
+    assert sizes[0] <= sizes[1]
+    missed = [np.mean([t not in s for t, s in zip(*pair, strict=True)]) for pair in zip(y, strict.sets, strict=True)]
+    assert np.mean(missed) <= 0.02 + 3 * np.std(missed) / np.sqrt(len(missed))
+    whole = tagger.predict_sets(X, 0.1, unit="sentence")
+    assert "share of sentences" in whole.message
+
+
+def test_the_table_tells_how_promises_are_kept(tagger: VCRF, corpus: Corpus) -> None:
+    """Rows for all pairs; shares and errors are those of the accepted tokens."""
+    X, y = part(corpus, 520, 720)
+    table = tagger.trust(X, y, max_errors=[0.1, 0.05], confidences=[0.9])
+    assert [row.acceptance.max_error for row in table.rows] == [0.05, 0.1]
+    row = table.rows[1]
+    found = tagger.predict_selective(X, 0.1, 0.9)
+    kept = [np.mean(a) for a in found.accepted]
+    wrong = [
+        np.mean([a and p != t for a, p, t in zip(*rows, strict=True)])
+        for rows in zip(found.accepted, found.labels, y, strict=True)
+    ]
+    assert row.share == pytest.approx(np.mean(kept))
+    assert row.error == pytest.approx(np.mean(wrong) / np.mean(kept))
+    assert row.low <= row.error <= row.high
+
+
+def test_a_file_keeps_the_calibration(tagger: VCRF, corpus: Corpus, tmp_path: Any) -> None:
+    """Same thresholds, sets and probabilities, from both ways to read a file; and the same bytes again."""
+    tagger.save(tmp_path / "a.vcrf")
+    X, _ = part(corpus, 520, 540)
+    for again in (load(tmp_path / "a.vcrf"), load_tagger(tmp_path / "a.vcrf")):
+        assert again.predict_marginals(X) == tagger.predict_marginals(X)
+        assert again.predict_selective(X, 0.1) == tagger.predict_selective(X, 0.1)
+        assert again.predict_sets(X) == tagger.predict_sets(X)
+    load(tmp_path / "a.vcrf").save(tmp_path / "b.vcrf")
+    assert (tmp_path / "a.vcrf").read_bytes() == (tmp_path / "b.vcrf").read_bytes()
+
+
+def test_a_second_calibration_replaces_the_first(plain: VCRF, corpus: Corpus) -> None:
+    """And does not look through the first: the result is that of a new tagger."""
+    tagger = VCRF(n_jobs=1).fit(*part(corpus, 0, 120))
+    once = tagger.calibrate(*part(corpus, 120, 320)).model_.calibration
+    tagger.calibrate(*part(corpus, 320, 520))
+    twice = tagger.calibrate(*part(corpus, 120, 320)).model_.calibration
+    assert twice.calibration_temperature == once.calibration_temperature
+    assert twice.sureness.tolist() == once.sureness.tolist()
+    assert plain.model_.calibration is None
+
+
+def test_what_is_not_calibrated_says_what_to_do(plain: VCRF) -> None:
+    """For every promise; before `fit` it is the usual error."""
+    for ask in (plain.predict_selective, plain.predict_sets):
+        with pytest.raises(InputError, match="vcrf calibrate"):
+            ask([["a"]])
+    with pytest.raises(NotFittedError):
+        VCRF().calibrate([["a"]], [["A"]])
+
+
+def test_training_sentences_are_refused(plain: VCRF, corpus: Corpus) -> None:
+    """They would make every promise void."""
+    with pytest.raises(InputError, match="was trained on"):
+        plain.calibrate(*part(corpus, 0, 120))
+    with pytest.raises(InputError, match="got none"):
+        plain.calibrate([[]], [[]])
+    with pytest.raises(InputError, match="str or an int"):
+        plain.calibrate([["a"]], [[None]])
+
+
+def test_eight_sentences_one_label_one_token_and_unknown_labels() -> None:
+    """The smallest cases work, or say why not."""
+    X, y = [["a"], ["b"]] * 4, [["A"], ["A"]] * 4
+    tagger = VCRF(n_jobs=1).fit(X, y).calibrate([["c"]] * 8, [["A"]] * 8)
+    found = tagger.predict_selective([["a"], []])
+    assert found.accepted == [[False], []]
+    assert "more calibration sentences than the 8" in found.message
+    assert tagger.predict_sets([["a"]]).sets == [[["A"]]]
+    assert tagger.predict_selective([["a"]], 0.5, 0.9).accepted == [[True]]
+    # Labels that training has not seen are errors, and say nothing about the temperature.
+    tagger.calibrate([["c"]] * 8, [["Z"]] * 8)
+    assert tagger.model_.calibration.n_impossible == 8
+    assert tagger.model_.calibration.calibration_temperature == 1.0
+    assert tagger.acceptance(0.5).n_missing is None
+
+
+def test_spans_are_units_where_labels_mark_them() -> None:
+    """The probability of a predicted span, and tokens outside are not marked."""
+    X = [["Ada", "Lovelace", "saw", "Paris"], ["New", "York", "slept"], ["Ada", "slept"], ["Paris", "slept"]] * 5
+    y = [["B-PER", "I-PER", "O", "B-LOC"], ["B-LOC", "I-LOC", "O"], ["B-PER", "O"], ["B-LOC", "O"]] * 5
+    tagger = VCRF(n_jobs=1, constraints="BIO").fit(X, y)
+    own = tagger.entity_probability([["Ada", "slept", "Paris"]], [[(0, 0, "PER")]])[0][0]
+    tagger.calibrate([["Ada", "saw", "Paris"]] * 60, [["B-PER", "O", "B-LOC"]] * 60)
+    found = tagger.predict_selective([["Ada", "slept", "Paris"]], 0.2, 0.9, unit="span")
+    assert found.labels[0][:2] == ["B-PER", "O"]
+    assert found.sureness[0][0] == pytest.approx(own, rel=1e-6)
+    assert found.accepted[0][1] is True
+    units = tagger.model_.calibration.units("span")
+    assert units.ptr[-1] == 120
+    with pytest.raises(InputError, match="mark spans"):
+        VCRF(n_jobs=1).fit([["a"]], [["A"]]).calibrate([["b"]], [["A"]]).acceptance(unit="span")

@@ -1,0 +1,89 @@
+"""Label sets: the threshold against a search over all of them, and the expected miss by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrations import calibration_with
+from vcrf.errors import InputError
+from vcrf.trust import Calibration, set_threshold
+
+
+def mean_miss(calibration: Calibration, q: float, unit: str) -> float:
+    """By loops."""
+    total = 0.0
+    for a, b in zip(calibration.ptr, calibration.ptr[1:], strict=False):
+        missed = [
+            w and p < q for p, w in zip(calibration.true_probability[a:b], calibration.is_wrong[a:b], strict=True)
+        ]
+        total += (sum(missed) / (b - a)) if unit == "token" else any(missed)
+    return total / calibration.n_sentences
+
+
+@st.composite
+def calibrations(draw: st.DrawFn) -> Calibration:
+    """A few sentences with ties among the probabilities."""
+    lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=30))
+    n = sum(lengths)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    wrong = rng.random(n) < draw(st.sampled_from([0.0, 0.3, 1.0]))
+    return calibration_with(lengths, np.full(n, 0.9), wrong, rng.integers(0, 6, n) / 8)
+
+
+@given(calibrations(), st.sampled_from([0.04, 0.1, 0.3, 0.5]), st.sampled_from(["token", "sentence"]))
+def test_threshold_is_the_largest_that_keeps_the_bound(calibration: Calibration, miss: float, unit: str) -> None:
+    """Every candidate is tried: the probabilities that occur, and one above them all."""
+    n = calibration.n_sentences
+    tried = [q for q in [*np.arange(7) / 8, 2.0] if n / (n + 1) * mean_miss(calibration, q, unit) + 1 / (n + 1) <= miss]
+    found = set_threshold(calibration, miss, unit)
+    if not tried:
+        assert found.threshold == 0.0
+        assert n < found.n_needed
+    else:
+        # Between two probabilities that occur all thresholds have the same sets.
+        assert mean_miss(calibration, found.threshold, unit) == mean_miss(calibration, max(tried), unit)
+        assert found.threshold >= max(tried) - 1e-9
+
+
+def test_mean_miss_is_what_was_asked_for() -> None:
+    """1,000 draws of 200 calibration sentences and a new one each: at most alpha, and not far below."""
+    rng = np.random.default_rng(5)
+    lengths, misses = [6] * 201, {"token": [], "sentence": []}
+    for _ in range(1000):
+        hard = np.repeat(rng.uniform(0.0, 0.6, 201), 6)  # tokens of a sentence are wrong together
+        wrong = rng.random(201 * 6) < hard
+        everything = calibration_with(lengths, 1 - hard, wrong, rng.uniform(0.0, 0.5, 201 * 6))
+        known = calibration_with(
+            lengths[:-1], 1 - hard[:-6], wrong[:-6], everything.true_probability[:-6].astype(np.float64)
+        )
+        for unit, found in misses.items():
+            q = set_threshold(known, 0.1, unit).threshold
+            is_missed = wrong[-6:] & (everything.true_probability[-6:] < q)
+            found.append(is_missed.mean() if unit == "token" else float(is_missed.any()))
+    for found in misses.values():
+        noise = 3 * np.std(found) / np.sqrt(len(found))
+        assert np.mean(found) <= 0.1 + noise
+        assert np.mean(found) >= 0.1 - 2 / 201 - noise
+
+
+def test_too_few_sentences_give_every_label_and_say_so() -> None:
+    """N >= 1 / miss - 1 is needed."""
+    few = calibration_with([2] * 8, np.full(16, 0.9), np.zeros(16, bool))
+    found = set_threshold(few, 0.05)
+    assert found.threshold == 0.0
+    assert found.n_needed == 19
+    assert "11 more" in found.message
+    enough = calibration_with([2] * 19, np.full(38, 0.9), np.zeros(38, bool))
+    assert set_threshold(enough, 0.05).threshold > 1.0
+
+
+def test_wrong_arguments_are_refused() -> None:
+    """By name."""
+    few = calibration_with([2], np.full(2, 0.9), np.zeros(2, bool))
+    with pytest.raises(InputError, match="miss"):
+        set_threshold(few, 0.0)
+    with pytest.raises(InputError, match="unit"):
+        set_threshold(few, 0.1, "span")
