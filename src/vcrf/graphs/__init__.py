@@ -1,7 +1,7 @@
 """Factor graphs of any shape: built, drawn, scored, summed and maximised exactly."""
 
 from vcrf.graphs.builders import chain, grid, multiclass, skip_chain, tree
-from vcrf.graphs.drawing import draw, to_dot
+from vcrf.graphs.drawing import draw, draw_graph, draw_grid, draw_tables, draw_training, to_dot
 from vcrf.graphs.elimination import MAX_TABLE, elimination_order
 from vcrf.graphs.example import Graph
 from vcrf.graphs.graph import Factor, FactorGraph
@@ -21,6 +21,10 @@ __all__ = [
     "chain",
     "coupled_chains",
     "draw",
+    "draw_graph",
+    "draw_grid",
+    "draw_tables",
+    "draw_training",
     "elimination_order",
     "from_grid",
     "from_networkx",
