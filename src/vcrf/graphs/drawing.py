@@ -236,8 +236,19 @@ def _draw_edges(axes: Axes, graph: Graph, places: Floats) -> None:
         label = kind
         for (a, b), t in zip(graph.edges.tolist(), types, strict=True):
             if t == kind:
-                axes.plot(*places[[a, b]].T, color=f"C{i % 10}", linewidth=1.2, zorder=1, label=label)
+                axes.plot(
+                    *_line_between(places[a], places[b]), color=f"C{i % 10}", linewidth=1.2, zorder=1, label=label
+                )
                 label = "_"  # one entry of the legend a type
+
+
+def _line_between(a: Floats, b: Floats) -> Floats:
+    """Points of an edge, (2, n): a long one on a level would hide those below it, and bends upwards."""
+    span = abs(float(b[0] - a[0]))
+    if a[1] != b[1] or span <= 1.0:
+        return np.stack([a, b], axis=1)
+    t = np.linspace(0.0, 1.0, 25)
+    return np.stack([a[0] + t * (b[0] - a[0]), a[1] + 0.8 * np.sqrt(span) * t * (1.0 - t)])
 
 
 def _draw_labels(axes: Axes, labels: list[Any], shape: tuple[int, int]) -> None:
