@@ -259,3 +259,47 @@ def test_sentences_that_are_wrong(build, message: str) -> None:
     """Named with what was expected."""
     with pytest.raises(InputError, match=message):
         build()
+
+
+# ------------------------------------------------------------------------------------ graphs that are wrong
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Graph(2, [(0, 2)]), "Edge 0 joins nodes 0 and 2; the graph has nodes 0 to 1"),
+        (lambda: Graph(2, [(1, 1)]), "Edge 0 joins node 1 with itself"),
+        (lambda: Graph(2, [(0, 1)], edge_type=["a b"]), "A type must be a name without blanks, got 'a b'"),
+        (lambda: Graph(2, node_type=["a", 3]), "A type must be a name without blanks, got 3"),
+        (lambda: Graph({"a word": 2}), "without blanks, got 'a word'"),
+        (lambda: Graph(2, [(0.0, 1.0)]), "pairs of whole numbers"),
+        (lambda: Graph(2, node_weight=[1.0, -1.0]), "not negative"),
+    ],
+)
+def test_graphs_that_are_wrong_are_refused_where_they_are_built(build, message: str) -> None:
+    """Not only when they are trained."""
+    with pytest.raises(InputError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([(np.eye(2), [(0, 1)]), (np.eye(2), [(0, 2)])], [[0, 1]] * 2, "Example 1: Edge 0 joins nodes 0 and 2"),
+        ([Graph(np.eye(2)), Graph(np.ones((2, 3)))], [[0, 1]] * 2, "Example 1: 'node' has 3 features, others have 2"),
+        ([Graph(np.eye(2)), Graph(np.eye(2))], [[0, 1], [0]], "Example 1 has 2 nodes and 1 labels"),
+        ([Graph(np.eye(2)), Graph([{"a": 1}] * 2)], [[0, 1]] * 2, "Example 0: .* array here and a list in other"),
+        (
+            [Graph(np.eye(2)), Graph(np.eye(2))],
+            [[0, 1], [0, 2.5]],
+            "Example 1, node 1: a label must be a str or an int",
+        ),
+        ([Graph(np.eye(2)), "graph"], [[0, 1]] * 2, "Example 1 is a str: expected a Graph"),
+    ],
+)
+def test_training_names_the_example(X, y, message: str) -> None:
+    """Edges, features and labels that do not fit."""
+    from vcrf import GraphCRF
+
+    with pytest.raises(InputError, match=message):
+        GraphCRF().fit(X, y)
