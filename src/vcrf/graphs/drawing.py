@@ -150,7 +150,9 @@ def draw_grid(
         listed = [max(one.values()) for one in listed]
     own, axes = _axes(axes, 1.8 + 0.25 * n_columns, 0.8 + 0.25 * n_rows)
     if all(isinstance(value, float) for value in listed):
-        picture = axes.imshow(np.array(listed).reshape(shape), cmap="viridis")
+        heat = np.array(listed).reshape(shape)
+        limits = {"vmin": 0.0, "vmax": 1.0} if heat.size and 0.0 <= heat.min() <= heat.max() <= 1.0 else {}
+        picture = axes.imshow(heat, cmap="viridis", **limits)
         axes.figure.colorbar(picture, ax=axes, shrink=0.8)
     else:
         _draw_labels(axes, listed, shape)
