@@ -151,8 +151,9 @@ def draw_grid(
     own, axes = _axes(axes, 1.8 + 0.25 * n_columns, 0.8 + 0.25 * n_rows)
     if all(isinstance(value, float) for value in listed):
         heat = np.array(listed).reshape(shape)
-        limits = {"vmin": 0.0, "vmax": 1.0} if heat.size and 0.0 <= heat.min() <= heat.max() <= 1.0 else {}
-        picture = axes.imshow(heat, cmap="viridis", **limits)
+        is_share = bool(heat.min(initial=0.0) >= 0.0 and heat.max(initial=0.0) <= 1.0)
+        low, high = (0.0, 1.0) if is_share else (None, None)
+        picture = axes.imshow(heat, cmap="viridis", vmin=low, vmax=high)
         axes.figure.colorbar(picture, ax=axes, shrink=0.8)
     else:
         _draw_labels(axes, listed, shape)
