@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from vcrf.estimators import VCRF
     from vcrf.estimators.file import load
     from vcrf.estimators.graph_crf import GraphCRF
+    from vcrf.estimators.multilabel import MultiLabelCRF
     from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
     from vcrf.estimators.voting import vote
     from vcrf.graphs import Graph
@@ -22,6 +23,7 @@ __all__ = [
     "Corpus",
     "Graph",
     "GraphCRF",
+    "MultiLabelCRF",
     "StructSVM",
     "VExponential",
     "VStructBoost",
@@ -41,6 +43,7 @@ _HOMES = {
     "Corpus": "vcrf.data",
     "Graph": "vcrf.graphs",
     "GraphCRF": "vcrf.estimators.graph_crf",
+    "MultiLabelCRF": "vcrf.estimators.multilabel",
     "load": "vcrf.estimators.file",
     "read_corpus": "vcrf.data",
     "vote": "vcrf.estimators.voting",

@@ -296,10 +296,30 @@ GRAPHS = (
         "Wider ones are tighter and slower. Other graphs are cut into forests.",
     ),
 )  # fmt: skip
+# Of the estimator of several labels.
+LABELS = (
+    Parameter(
+        "edges", "full", Other('"full", "tree", "none" or pairs of labels'),
+        "Which labels depend on each other: all pairs, those of a tree, none, or given ones.",
+        "The tree is that of the largest mutual information in the training data (Chow and Liu). Sums over all pairs "
+        "are exact up to 17 labels with the default `max_table`.",
+    ),
+    Parameter(
+        "decode", "map", Choice(("map", "marginals")),
+        "Which labels are predicted: the likeliest together, or each that is likelier than not.",
+        "The first makes the most rows right as a whole, the second the most single labels.",
+    ),
+)  # fmt: skip
 # In the order of the signature of `GraphCRF`.
 GRAPH_ESTIMATOR = (
     "surrogate", "loss", "norm", "l1_ratio", "base_strength", "complexity_strength", "complexities", "directed",
     "scale", "max_table", "block_width", "tol", "max_passes", "n_jobs", "verbose", "callback", "random_state",
 )  # fmt: skip
 
-PARAMETERS = {parameter.name: parameter for parameter in (*ESTIMATOR, *FUNCTIONS, *GRAPHS)}
+# In the order of the signature of `MultiLabelCRF`.
+MULTILABEL_ESTIMATOR = (
+    "edges", "decode", "scale", "surrogate", "loss", "norm", "l1_ratio", "base_strength", "complexity_strength",
+    "complexities", "max_table", "tol", "max_passes", "n_jobs", "verbose", "callback", "random_state",
+)  # fmt: skip
+
+PARAMETERS = {parameter.name: parameter for parameter in (*ESTIMATOR, *FUNCTIONS, *GRAPHS, *LABELS)}

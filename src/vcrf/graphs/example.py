@@ -57,7 +57,7 @@ class Graph:
         if isinstance(self.nodes, Mapping):
             if self.node_type is not None:
                 raise InputError("`nodes` is a dict from node type to features, which has the types: drop `node_type`.")
-            self.node_type = [t for t, block in self.nodes.items() for _ in range(_length(block))]
+            self.node_type = [str(t) for t, block in self.nodes.items() for _ in range(_length(block))]
         self.edges = _edge_array(self.edges)
         self._check()
 
@@ -103,6 +103,9 @@ class Graph:
         ):  # fmt: skip
             if given is not None and _length(given) != size:
                 raise InputError(f"`{name}` has {_length(given)} entries for {size} {what}: expected one each.")
+        for names in (self.node_type, self.edge_type):
+            for name in [] if names is None else names:
+                _checked_type(name)
         if self.node_weight is not None:
             weights = np.asarray(self.node_weight, np.float64)
             if not np.all((weights >= 0.0) & (weights < np.inf)):
@@ -152,14 +155,13 @@ def _by_type(types: Sequence[str] | None, default: str, n: int, features: Any) -
         return [(default, np.arange(n), features)] if n else []
     found: dict[str, list[int]] = {}
     for i, t in enumerate(types):
-        found.setdefault(_checked_type(t), []).append(i)
+        found.setdefault(str(t), []).append(i)
     return [(t, np.array(rows), _take(features, rows)) for t, rows in found.items()]
 
 
-def _checked_type(name: Any) -> str:
+def _checked_type(name: Any) -> None:
     if not isinstance(name, str) or not name or any(c.isspace() for c in name):
         raise InputError(f"A type must be a name without blanks, got {name!r}.")
-    return str(name)
 
 
 def _take(features: Any, rows: list[int]) -> Any:

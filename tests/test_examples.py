@@ -1,0 +1,36 @@
+"""Every file of examples/ runs, as a reader would run it, and says what it promises."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+# What has to be in the output, by example: the better way is named last.
+SHARES = {"snakes": 2, "multilabel": 6, "trees": 3, "skip_chains": 2, "denoise_digits": 3, "node_classification": 2}
+DRAWS = {"draw_graphs", "trees", "denoise_digits"}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """Whole, in an empty directory; edges help where the example says so."""
+    if "import networkx" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("networkx")
+    picture = tmp_path / "picture.png"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path), *([str(picture)] if path.stem in DRAWS else [])])
+    runpy.run_path(str(path), run_name="__main__")
+    assert picture.exists() == (path.stem in DRAWS)
+    shares = [float(share) for share in re.findall(r"([0-9.]+)%", capsys.readouterr().out)]
+    assert len(shares) == SHARES.get(path.stem, 0)
+    if path.stem == "denoise_digits":
+        assert shares[0] > shares[1] > shares[2]
+    elif path.stem == "multilabel":
+        assert shares[1] < shares[5]
+    elif shares:
+        assert shares[0] + 5.0 < shares[-1]
