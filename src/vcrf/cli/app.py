@@ -9,6 +9,7 @@ import typer
 
 from vcrf.cli.bound import bound
 from vcrf.cli.classes import classes
+from vcrf.cli.convert import convert
 from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
@@ -30,7 +31,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
-    "classes": classes, "reproduce": reproduce, "info": info,
+    "convert": convert, "classes": classes, "reproduce": reproduce, "info": info,
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -21,6 +22,7 @@ class InputFormat(StrEnum):
     CONLLU = "conllu"
     COLUMNS = "columns"
     TEXT = "text"
+    ATTRIBUTES = "attributes"
 
 
 class OutputFormat(StrEnum):
@@ -56,7 +58,10 @@ def tag(
     ] = None,
     input_format: Annotated[
         InputFormat,
-        typer.Option(help="Input: CoNLL-U, columns, or text with one sentence a line and blanks between tokens."),
+        typer.Option(
+            help="Input: CoNLL-U, columns, text with one sentence a line and blanks between tokens, or CRFsuite's "
+            "attributes for a model that was trained on such."
+        ),
     ] = InputFormat.AUTO,
     tag: Tag = None,
     form: Form = None,
@@ -79,10 +84,10 @@ def tag(
     --format json the list is in the field nbest of the one object a sentence.
     """
     from vcrf.cli.checks import check_output, read_loss
-    from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
+    from vcrf.cli.compiling import load_numba_without_scipy
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.errors import InputError
-    from vcrf.files import replacing
+    from vcrf.labelling.attributes import label_attribute_file
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
     from vcrf.labelling.loading import load_tagger
 
@@ -92,17 +97,30 @@ def tag(
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model)
+    if input_format is InputFormat.ATTRIBUTES:
+        if nbest or mbr is not None or output_format is not None:
+            raise InputError("--nbest, --mbr and --format are not for --input-format attributes: leave them out.")
+        _write(label_attribute_file(tagger, str(file), marginals), output)
+        return
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
-    text = open_raw(file, input_format.value, column(tag), form, layout)
+    text = open_raw(file, cast(Any, input_format.value), column(tag), form, layout)
     check_written_column(text, marginals, output_format.value if output_format else None)
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss)
     load_numba_without_scipy()
+    _write(label_file(tagger, text, wanted), output)
+
+
+def _write(pieces: Iterator[str], output: Path | None) -> None:
+    """Write text as it comes, to a file or to standard output."""
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.files import replacing
+
     with compile_notice(), ExitStack() as stack:
         out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
-        for piece in label_file(tagger, text, wanted):
+        for piece in pieces:
             out.write(piece.encode())
             out.flush()
