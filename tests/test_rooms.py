@@ -26,7 +26,7 @@ STOREYS = [
     ["arguments"],
     ["complexity", "metrics", "tuning", "labelling", "installation"],
     ["graphs", "estimators"],
-    ["compat", "experiments"],
+    ["compat", "experiments", "spacy"],
     ["cli"],
     ["__main__"],
 ]

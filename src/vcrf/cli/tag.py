@@ -84,10 +84,12 @@ def tag(
     --format json the list is in the field nbest of the one object a sentence.
     """
     from vcrf.cli.checks import check_output, read_loss
-    from vcrf.cli.compiling import load_numba_without_scipy
+    from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
+    from vcrf.data.docbin import is_docbin
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.errors import InputError
     from vcrf.labelling.attributes import label_attribute_file
+    from vcrf.labelling.docbin import label_docbin
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
     from vcrf.labelling.loading import load_tagger
 
@@ -103,6 +105,13 @@ def tag(
         _write(label_attribute_file(tagger, str(file), marginals), output)
         return
     check_labels_text(tagger.model_, str(model))
+    if is_docbin(file):
+        if nbest or mbr is not None or output_format is not None or marginals:
+            raise InputError("--nbest, --mbr, --format and --marginals are not for .spacy files: leave them out.")
+        with compile_notice():
+            n_docs = label_docbin(tagger, file, output, column(tag))
+        say(f"{output}: {n_docs:,} documents")
+        return
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():

@@ -15,8 +15,8 @@ from vcrf.families.reading import Reader
 from vcrf.families.text import encode_strings, sentence_ptr
 from vcrf.types import UInts32, UInts64
 
-# What was read is forgotten, all at once, when there are more pairs of a name and a value.
-MAX_PAIRS = 1 << 20
+# What was read is forgotten, all at once, when there are more entries: attributes with a value.
+MAX_ENTRIES = 1 << 20
 
 
 class AttributeScorer:
@@ -63,7 +63,7 @@ class AttributeScorer:
         return best
 
     def _known_now(self) -> _Known:
-        if len(self._known.reader) > MAX_PAIRS:
+        if len(self._known.reader) > MAX_ENTRIES:
             # Other threads may be using the old one, which is left as it is.
             self._known = _Known(self._find_rows)
         return self._known

@@ -133,7 +133,8 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
     reader = Reader()
     sizes, entries = reader.read(sentences)
     positions = np.repeat(np.arange(len(sizes)), sizes)
-    attributes, values = reader.attributes_of(entries), reader.values_of(entries)
+    attribute_of, value_of = reader.table
+    attributes, values = attribute_of[entries], value_of[entries]
     if reader.may_repeat:
         positions, attributes, values = sum_repeats(positions, attributes, values)
     # Occurrences of value 0 have no effect on scores, but CRFsuite takes the pair for seen in training.

@@ -47,22 +47,16 @@ class Reader:
         self.source_of: list[int] = []
         self.may_repeat = False
         self._key_of: list[str | None] = []  # the key of a dict that gave each attribute, None for lists
-        self._numbers: dict[tuple[int, float], int] = {}
-        self._attributes, self._values = np.zeros(64, np.int64), np.zeros(64)
+        self._attribute_of: list[int] = []  # of each entry
+        self._value_of: list[float] = []
+        self._table = np.zeros(0, np.int64), np.zeros(0)
+        self._flat: dict[tuple[str, float], int] = {}
         self._pairs, self._strings = _Known(self._learn_pair), _Known(self._learn_string)
         self._lock = RLock()
 
     def __len__(self) -> int:
-        """Number of pairs that are known."""
-        return len(self._pairs) + len(self._strings)
-
-    def attributes_of(self, entries: Ints) -> Ints:
-        """The attribute of each entry."""
-        return self._attributes[entries]
-
-    def values_of(self, entries: Ints) -> Floats:
-        """The value of each entry."""
-        return self._values[entries]
+        """Number of entries."""
+        return len(self._value_of)
 
     def names_from(self, first: int) -> list[str]:
         """Attribute strings by number, from one on."""
@@ -71,8 +65,13 @@ class Reader:
 
     @property
     def table(self) -> tuple[Ints, Floats]:
-        """Attribute and value of all entries; longer than the number of entries."""
-        return self._attributes, self._values
+        """Attribute and value of every entry."""
+        n = len(self._table[0])
+        if n < len(self._value_of):
+            with self._lock:
+                more = np.array(self._attribute_of[n:], np.int64), np.array(self._value_of[n:])
+                self._table = np.concatenate([self._table[0], more[0]]), np.concatenate([self._table[1], more[1]])
+        return self._table
 
     def read(self, sentences: Sequence[Sequence[Any]]) -> Tokens:
         """Read all tokens of some sentences."""
@@ -119,8 +118,8 @@ class Reader:
             found = [self._strings[_text(item)] for item in _ordered(token)]
         else:
             rows = ((f"x{j}", item) for j, item in enumerate(token))
-            found = [self._entry(name, _number(name, item, where), name, name) for name, item in rows]
-        if len({self._attributes[entry] for entry in found}) < len(found):
+            found = [self._flat_entry(name, _number(name, item, where), name, name) for name, item in rows]
+        if len({self._attribute_of[entry] for entry in found}) < len(found):
             self.may_repeat = True
         return found
 
@@ -132,7 +131,7 @@ class Reader:
                 pass  # without its place
         name = _text(key)
         source = name.split("=", 1)[0]
-        return [self._entry(text, number, source, name) for text, number in _flatten(name, value, where)]
+        return [self._flat_entry(text, number, source, name) for text, number in _flatten(name, value, where)]
 
     def _learn_pair(self, pair: tuple[Any, Any]) -> int:
         """The entry of a new pair of a name and a text, truth value or number; a TypeError for others."""
@@ -151,20 +150,25 @@ class Reader:
         name = _text(item)
         return self._entry(name, 1.0, name.split("=", 1)[0].split(":", 1)[0], None)
 
+    def _flat_entry(self, name: str, value: float, source: str, key: str | None) -> int:
+        """The entry of an attribute that is not looked up by its pair: one for each value, however often it is read."""
+        if (name, value) not in self._flat:
+            self._flat[name, value] = self._entry(name, value, source, key)
+        return self._flat[name, value]
+
     def _entry(self, name: str, value: float, source: str, key: str | None) -> int:
+        """A new entry."""
         with self._lock:
-            attribute = self.ids.setdefault(name, len(self.ids))
-            if attribute == len(self.source_of):
+            attribute = self.ids.get(name)
+            if attribute is None:
                 self.source_of.append(self.source_ids.setdefault(source, len(self.source_ids)))
                 self._key_of.append(key)
+                attribute = self.ids[name] = len(self.ids)
             elif self._key_of[attribute] != key:
                 self.may_repeat = True
-            number = self._numbers.setdefault((attribute, value), len(self._numbers))
-            if number == len(self._attributes):
-                self._attributes = np.concatenate([self._attributes, np.zeros(number, np.int64)])
-                self._values = np.concatenate([self._values, np.zeros(number)])
-            self._attributes[number], self._values[number] = attribute, value
-            return number
+            self._attribute_of.append(attribute)
+            self._value_of.append(value)
+            return len(self._value_of) - 1
 
 
 class _Known(dict[Any, int]):

@@ -23,7 +23,8 @@ class ItemSequence:
         reader = Reader()
         sizes, entries = reader.read(as_sentences([pyseq]))
         names = list(reader.ids)
-        found = zip(reader.attributes_of(entries).tolist(), reader.values_of(entries).tolist(), strict=True)
+        attribute_of, value_of = reader.table
+        found = zip(attribute_of[entries].tolist(), value_of[entries].tolist(), strict=True)
         self._items = [{names[a]: value for a, value in islice(found, n)} for n in sizes.tolist()]
 
     def items(self) -> list[dict[str, float]]:
