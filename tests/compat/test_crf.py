@@ -6,6 +6,7 @@ import inspect
 import math
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,26 @@ def test_one_sentence_is_labelled_as_many(data: Any) -> None:
         fired = crf.model_._fired_potentials(read_attributes([sentence]))
         assert crf.predict_single(sentence) == [crf.model_.labels[i] for i in fired.decode_tokens()]
         np.testing.assert_allclose(crf.model_.attributes.potentials([sentence]).node, fired.node, atol=1e-12)
+
+
+def test_what_was_read_is_forgotten_within_a_bound(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is labelled, memory stays bounded, and so does nothing else change."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    expected = crf.predict(X)
+    monkeypatch.setattr("vcrf.decoding.attributes.MAX_ENTRIES", 20)
+    assert [crf.predict_single(sentence) for sentence in X] == expected
+    assert len(crf.model_.attributes._known.reader) < 200
+
+
+def test_threads_may_share_a_model(data: Any) -> None:
+    """Eight threads that label new sentences at once get what one gets."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    new = [[{"w": f"{i % 97}", "n": i % 5} for i in range(k, k + 7)] for k in range(400)]
+    expected = pickle.loads(pickle.dumps(crf)).predict(new)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(crf.predict_single, new)) == expected
 
 
 def test_items_of_python_crfsuite_are_sentences(data: Any) -> None:

@@ -48,7 +48,7 @@ def test_messages(make: Any) -> None:
         read_table(make(COLUMNS), token="words")
     with pytest.raises(InputError, match="Row 2 of the table: the sentence 'a' occurs before"):
         read_table(make({"sentence": ["a", "b", "a"], "token": ["x"] * 3, "label": ["A"] * 3}))
-    with pytest.raises(InputError, match="Row 1 of the table: the sentence .* is missing"):
+    with pytest.raises(InputError, match=r"Row 1 of the table: the sentence .* is missing"):
         read_table(make({"sentence": ["a", None], "token": ["x"] * 2, "label": ["A"] * 2}))
 
 

@@ -13,7 +13,7 @@ from vcrf.decoding.patterns import PatternWeights
 from vcrf.decoding.potentials import Potentials, sum_tables
 from vcrf.families.reading import Reader
 from vcrf.families.text import encode_strings, sentence_ptr
-from vcrf.types import UInts32, UInts64
+from vcrf.types import Floats, UInts32, UInts64
 
 # What was read is forgotten, all at once, when there are more entries: attributes with a value.
 MAX_ENTRIES = 1 << 20
@@ -41,9 +41,9 @@ class AttributeScorer:
         known = self._known_now()
         ptr = sentence_ptr(sentences)
         sizes, entries = known.reader.read(sentences)
-        rows, patterns, (single, _, labels, weights) = known.rows(), self._patterns, self._single
+        patterns, (single, _, labels, weights) = self._patterns, self._single
         node = np.zeros((len(sizes), patterns.n_labels))
-        kernels.decode.add_entries(sizes, entries, *known.reader.table, rows, single, labels, weights, node)
+        kernels.decode.add_entries(sizes, entries, *known.table(), single, labels, weights, node)
         none = kernels.decode.PatternScores(
             np.zeros(len(sizes) + 1, np.int64), self._no_pattern, self._no_pattern, np.zeros(0)
         )
@@ -56,9 +56,7 @@ class AttributeScorer:
         flat = np.empty(len(sizes), np.uint32)
         if len(flat):
             single, _, labels, weights = self._single
-            kernels.decode.decode_entries(
-                sizes, entries, *known.reader.table, known.rows(), single, labels, weights, self._pairs, flat
-            )
+            kernels.decode.decode_entries(sizes, entries, *known.table(), single, labels, weights, self._pairs, flat)
         best: list[int] = flat.tolist()
         return best
 
@@ -70,24 +68,22 @@ class AttributeScorer:
 
 
 class _Known:
-    """Attributes read so far, and the row of each; numbers and rows never change."""
+    """Entries read so far, with the row and the value of each; these never change."""
 
     def __init__(self, find_rows: Callable[[UInts64], UInts32]) -> None:
         self.reader = Reader()
         self._find_rows = find_rows
-        self._names: list[str] = []
-        self._rows = np.zeros(0, np.uint32)
+        self._table = np.zeros(0, np.uint32), np.zeros(0)
         self._lock = Lock()
 
-    def rows(self) -> UInts32:
-        """The row of every attribute that the reader knows."""
-        if len(self._rows) < len(self.reader.ids):
+    def table(self) -> tuple[UInts32, Floats]:
+        """Row and value of every entry that the reader knows."""
+        if len(self._table[0]) < len(self.reader):
             with self._lock:
-                self._rows = np.concatenate([self._rows, self._rows_of_new(len(self._rows))])
-        return self._rows
-
-    def _rows_of_new(self, first: int) -> UInts32:
-        names = self.reader.names_from(first)
-        keys = np.empty(len(names), np.uint64)
-        kernels.strings.hash_strings(*encode_strings(names), keys)
-        return self._find_rows(keys)
+                first, last = len(self._table[0]), len(self.reader)
+                names, values = self.reader.names[first:last], np.array(self.reader.values[first:last])
+                keys = np.empty(len(names), np.uint64)
+                kernels.strings.hash_strings(*encode_strings(names), keys)
+                rows, known = self._table
+                self._table = np.concatenate([rows, self._find_rows(keys)]), np.concatenate([known, values])
+        return self._table

@@ -133,9 +133,9 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
     reader = Reader()
     sizes, entries = reader.read(sentences)
     positions = np.repeat(np.arange(len(sizes)), sizes)
-    attribute_of, value_of = reader.table
-    attributes, values = attribute_of[entries], value_of[entries]
-    if reader.may_repeat:
+    found = reader.numbered()
+    attributes, values = found.attribute_of[entries], np.array(reader.values)[entries]
+    if found.may_repeat:
         positions, attributes, values = sum_repeats(positions, attributes, values)
     # Occurrences of value 0 have no effect on scores, but CRFsuite takes the pair for seen in training.
     zero = values == 0.0
@@ -144,9 +144,9 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
         sent_ptr=sentence_ptr(sentences),
         words=[""] if len(sizes) else [],
         word_ids=np.zeros(len(sizes), np.uint32),
-        names=list(reader.ids),
-        sources=np.array(reader.source_of, np.int64),
-        source_names=list(reader.source_ids),
+        names=found.names,
+        sources=found.sources,
+        source_names=found.source_names,
         positions=positions[there].astype(np.uint32),
         attributes=attributes[there],
         values=values[there],

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from threading import RLock
+from itertools import chain
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,53 +25,69 @@ _DICT, _LIST, _ROW = "a dict of features", "a list of attribute strings", "a row
 
 
 class Tokens(NamedTuple):
-    """What tokens were given: `sizes` entries each, in order. An entry is an attribute with a value."""
+    """What tokens were given: `sizes` entries each, in order."""
 
     sizes: Ints
     entries: Ints
 
 
-class Reader:
-    """Numbers attributes and entries in order of first sight. Threads may share it.
+class Numbering(NamedTuple):
+    """The attributes among a reader's entries, in order of first sight.
 
     Attributes
     ----------
-    ids : attribute string -> its number
-    source_ids, source_of : feature names, and the name of each attribute
+    names : attribute strings
+    sources, source_names : number of each one's feature name; those names
+    attribute_of : (n_entries,) attribute of each entry
     may_repeat : whether a token may have an attribute twice
     """
 
+    names: list[str]
+    sources: Ints
+    source_names: list[str]
+    attribute_of: Ints
+    may_repeat: bool
+
+
+class Reader:
+    """Numbers entries in order of first sight: an entry is an attribute with a value. Threads may share it.
+
+    Two entries may be of one attribute. `names` and `values` are those of the entries.
+    """
+
     def __init__(self) -> None:
-        self.ids: dict[str, int] = {}
-        self.source_ids: dict[str, int] = {}
-        self.source_of: list[int] = []
-        self.may_repeat = False
-        self._key_of: list[str | None] = []  # the key of a dict that gave each attribute, None for lists
-        self._attribute_of: list[int] = []  # of each entry
-        self._value_of: list[float] = []
-        self._table = np.zeros(0, np.int64), np.zeros(0)
+        self.names: list[str] = []
+        self.values: list[float] = []
+        self._keys: list[str | None] = []  # the key of the dict that gave an entry, None for lists
+        self._repeats = False
         self._flat: dict[tuple[str, float], int] = {}
         self._pairs, self._strings = _Known(self._learn_pair), _Known(self._learn_string)
-        self._lock = RLock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         """Number of entries."""
-        return len(self._value_of)
+        return len(self._keys)
 
-    def names_from(self, first: int) -> list[str]:
-        """Attribute strings by number, from one on."""
-        with self._lock:
-            return list(islice(self.ids, first, None))
-
-    @property
-    def table(self) -> tuple[Ints, Floats]:
-        """Attribute and value of every entry."""
-        n = len(self._table[0])
-        if n < len(self._value_of):
-            with self._lock:
-                more = np.array(self._attribute_of[n:], np.int64), np.array(self._value_of[n:])
-                self._table = np.concatenate([self._table[0], more[0]]), np.concatenate([self._table[1], more[1]])
-        return self._table
+    def numbered(self) -> Numbering:
+        """Number the attributes."""
+        ids: dict[str, int] = {}
+        sources: dict[str, int] = {}
+        keys: list[str | None] = []
+        source_of: list[int] = []
+        attribute_of: list[int] = []
+        may_repeat = self._repeats
+        for name, key in zip(self.names, self._keys, strict=True):
+            attribute = ids.setdefault(name, len(ids))
+            attribute_of.append(attribute)
+            if attribute == len(keys):
+                keys.append(key)
+                source = (name.split(":", 1)[0] if key is None else key).split("=", 1)[0]
+                source_of.append(sources.setdefault(source, len(sources)))
+            elif keys[attribute] != key:
+                may_repeat = True  # one token may give it by both keys
+        return Numbering(
+            list(ids), np.array(source_of, np.int64), list(sources), np.array(attribute_of, np.int64), may_repeat
+        )
 
     def read(self, sentences: Sequence[Sequence[Any]]) -> Tokens:
         """Read all tokens of some sentences."""
@@ -94,7 +110,7 @@ class Reader:
             found = map(self._strings.__getitem__, chain.from_iterable(tokens))
         entries = np.fromiter(found, np.int64)
         if not are_dicts and sum(map(len, map(set, tokens))) < len(entries):
-            self.may_repeat = True
+            self._repeats = True
         return Tokens(sizes, entries)
 
     def _read_each(self, sentences: Sequence[Sequence[Any]]) -> Tokens:
@@ -118,9 +134,9 @@ class Reader:
             found = [self._strings[_text(item)] for item in _ordered(token)]
         else:
             rows = ((f"x{j}", item) for j, item in enumerate(token))
-            found = [self._flat_entry(name, _number(name, item, where), name, name) for name, item in rows]
-        if len({self._attribute_of[entry] for entry in found}) < len(found):
-            self.may_repeat = True
+            found = [self._flat_entry(name, _number(name, item, where), name) for name, item in rows]
+        if len({self.names[entry] for entry in found}) < len(found):
+            self._repeats = True
         return found
 
     def _read_item(self, key: Any, value: Any, where: str) -> list[int]:
@@ -130,45 +146,38 @@ class Reader:
             except InputError:
                 pass  # without its place
         name = _text(key)
-        source = name.split("=", 1)[0]
-        return [self._flat_entry(text, number, source, name) for text, number in _flatten(name, value, where)]
+        return [self._flat_entry(text, number, name) for text, number in _flatten(name, value, where)]
 
     def _learn_pair(self, pair: tuple[Any, Any]) -> int:
         """The entry of a new pair of a name and a text, truth value or number; a TypeError for others."""
         key, value = pair
-        # Equal keys have equal meaning: True is 1 and 1.0.
-        if type(key) is not str or type(value) not in _PLAIN_VALUES:
+        if type(key) is not str:
             raise TypeError
-        source = key.split("=", 1)[0] if "=" in key else key
         if type(value) is str:
-            return self._entry(f"{key}:{value}", 1.0, source, key)
-        return self._entry(key, _number(key, value, ""), source, key)
+            return self._entry(key + ":" + value, 1.0, key)
+        # Equal keys have equal meaning: True is 1 and 1.0.
+        if type(value) not in _PLAIN_VALUES:
+            raise TypeError
+        return self._entry(key, 1.0 if value == 1 else _number(key, value, ""), key)
 
     def _learn_string(self, item: Any) -> int:
         if not isinstance(item, (str, bytes)):
             raise TypeError
-        name = _text(item)
-        return self._entry(name, 1.0, name.split("=", 1)[0].split(":", 1)[0], None)
+        return self._entry(_text(item), 1.0, None)
 
-    def _flat_entry(self, name: str, value: float, source: str, key: str | None) -> int:
+    def _flat_entry(self, name: str, value: float, key: str) -> int:
         """The entry of an attribute that is not looked up by its pair: one for each value, however often it is read."""
         if (name, value) not in self._flat:
-            self._flat[name, value] = self._entry(name, value, source, key)
+            self._flat[name, value] = self._entry(name, value, key)
         return self._flat[name, value]
 
-    def _entry(self, name: str, value: float, source: str, key: str | None) -> int:
-        """A new entry."""
+    def _entry(self, name: str, value: float, key: str | None) -> int:
+        """A new entry; who has its number finds its name and value."""
         with self._lock:
-            attribute = self.ids.get(name)
-            if attribute is None:
-                self.source_of.append(self.source_ids.setdefault(source, len(self.source_ids)))
-                self._key_of.append(key)
-                attribute = self.ids[name] = len(self.ids)
-            elif self._key_of[attribute] != key:
-                self.may_repeat = True
-            self._attribute_of.append(attribute)
-            self._value_of.append(value)
-            return len(self._value_of) - 1
+            self.names.append(name)
+            self.values.append(value)
+            self._keys.append(key)
+            return len(self._keys) - 1
 
 
 class _Known(dict[Any, int]):

@@ -56,9 +56,8 @@ def add_scores(
 def add_entries(
     sizes: Ints,
     entries: Ints,
-    attribute_of: Ints,
-    value_of: Floats,
     row_of: UInts32,
+    value_of: Floats,
     ptr: Ints,
     labels: UInts32,
     weights: Floats,
@@ -70,7 +69,7 @@ def add_entries(
         for _ in range(sizes[t]):
             entry = np.uint64(entries[i])
             i += 1
-            row, value = row_of[np.uint64(attribute_of[entry])], value_of[entry]
+            row, value = row_of[entry], value_of[entry]
             for j in range(np.uint64(ptr[row]), np.uint64(ptr[row + np.uint32(1)])):
                 out[t, labels[j]] += value * weights[j]
 
@@ -260,9 +259,8 @@ def viterbi(sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: 
 def decode_entries(
     sizes: Ints,
     entries: Ints,
-    attribute_of: Ints,
-    value_of: Floats,
     row_of: UInts32,
+    value_of: Floats,
     ptr: Ints,
     labels: UInts32,
     weights: Floats,
@@ -273,7 +271,7 @@ def decode_entries(
     n = len(sizes)
     n_labels = tables.offsets[2] - tables.offsets[1]
     node = np.zeros((n, n_labels))
-    add_entries(sizes, entries, attribute_of, value_of, row_of, ptr, labels, weights, node)
+    add_entries(sizes, entries, row_of, value_of, ptr, labels, weights, node)
     none = np.zeros(0, np.uint32)
     local = PatternScores(np.zeros(n + 1, np.int64), none, none, np.zeros(0))
     viterbi(np.array([0, n]), 2, node, tables, local, out)

@@ -22,10 +22,9 @@ class ItemSequence:
     def __init__(self, pyseq: Iterable[Any]) -> None:
         reader = Reader()
         sizes, entries = reader.read(as_sentences([pyseq]))
-        names = list(reader.ids)
-        attribute_of, value_of = reader.table
-        found = zip(attribute_of[entries].tolist(), value_of[entries].tolist(), strict=True)
-        self._items = [{names[a]: value for a, value in islice(found, n)} for n in sizes.tolist()]
+        given = list(zip(reader.names, reader.values, strict=True))
+        found = iter(entries.tolist())
+        self._items = [dict(given[entry] for entry in islice(found, n)) for n in sizes.tolist()]
 
     def items(self) -> list[dict[str, float]]:
         """One dict of attributes and values a token."""
