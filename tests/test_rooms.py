@@ -28,7 +28,7 @@ STOREYS = [
     ["metrics"],
     ["complexity", "tuning", "labelling", "installation"],
     ["estimators"],
-    ["compat", "experiments"],
+    ["compat", "experiments", "spacy"],
     ["cli"],
     ["__main__"],
 ]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
+from typing import Any
+
 
 class VcrfError(Exception):
     """Base of every error that vcrf raises on purpose."""
@@ -20,7 +24,21 @@ class LargeProblemWarning(UserWarning):
 
 
 class NotFittedError(VcrfError, ValueError, AttributeError):
-    """A fitted attribute or method was used before `fit`."""
+    """A fitted attribute or method was used before `fit`. Also scikit-learn's, where that is imported: `not_fitted`."""
+
+    def __reduce__(self) -> Any:
+        return not_fitted, (str(self),)
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """The error, which is also scikit-learn's own of this name if that can be caught by anyone."""
+    theirs = getattr(sys.modules.get("sklearn.exceptions"), "NotFittedError", None)
+    return NotFittedError(message) if theirs is None else _also(theirs)(message)
+
+
+@cache
+def _also(theirs: type) -> type[NotFittedError]:
+    return type("NotFittedError", (NotFittedError, theirs), {"__module__": __name__})
 
 
 class WriteError(VcrfError, OSError):

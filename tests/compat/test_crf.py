@@ -6,14 +6,22 @@ import inspect
 import math
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import sklearn.exceptions
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict
 
+from vcrf.arguments.running import n_threads
 from vcrf.compat import CRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError, NotFittedError
+from vcrf.families import read_attributes
+from vcrf.families.explicit import MAX_NAMES
 
 sklearn_crfsuite = pytest.importorskip("sklearn_crfsuite")
 
@@ -180,8 +188,9 @@ def test_refitting_forgets_the_old_weights(data: Any) -> None:
         ({"algorithm": "ap"}, "algorithm='ap' is not offered.*Use algorithm='lbfgs'"),
         ({"c1": 0.0, "c2": 0.0}, "Set c1 or c2 above 0"),
         ({"c2": -1.0}, "c2 must be a finite number that is not negative"),
-        ({"min_freq": 3}, "min_freq=3 is not offered"),
-        ({"model_filename": "x"}, "model_filename is not offered"),
+        ({"algorithm": "l2sgd", "c1": 0.1}, "c1=0.1 is no parameter of 'l2sgd'"),
+        ({"min_freq": -1}, "min_freq must be a finite number that is not negative"),
+        ({"model_filename": "no/such/directory/x"}, "there is no directory"),
         ({"trainer_cls": object}, "trainer_cls is not offered"),
         ({"tol": -1.0}, "`tol` must be a positive number"),
     ],
@@ -193,11 +202,149 @@ def test_what_is_not_offered_is_refused(data: Any, parameters: dict[str, Any], m
 
 
 def test_before_fit() -> None:
-    """Prediction and weights before fit raise NotFittedError."""
-    with pytest.raises(NotFittedError, match="This CRF is not fitted yet"):
+    """Prediction before fit raises NotFittedError, which is scikit-learn's too; attributes are None as in 0.5."""
+    with pytest.raises(NotFittedError, match="This CRF is not fitted yet") as caught:
         CRF().predict([[{"w": "a"}]])
-    with pytest.raises(NotFittedError, match="This CRF is not fitted yet"):
-        _ = CRF().state_features_
+    assert isinstance(caught.value, sklearn.exceptions.NotFittedError)
+    assert isinstance(pickle.loads(pickle.dumps(caught.value)), sklearn.exceptions.NotFittedError)
+    with pytest.raises(NotFittedError):
+        CRF().predict_single([{"w": "a"}])
+    crf, theirs = CRF(), sklearn_crfsuite.CRF()
+    for name in ("classes_", "tagger_", "size_", "attributes_", "num_attributes_", "training_log_"):
+        assert getattr(crf, name) is None
+        assert getattr(theirs, name) is None
+    assert crf.state_features_ is crf.transition_features_ is None
+
+
+def test_l2sgd_is_solved_exactly(data: Any) -> None:
+    """CRFsuite's l2sgd minimises the objective of lbfgs with c1 = 0: the same weights here."""
+    X, y = data
+    sgd, lbfgs = CRF(algorithm="l2sgd", c2=0.5).fit(X, y), CRF(c2=0.5).fit(X, y)
+    assert sgd.objective_ == lbfgs.objective_
+    assert sgd.state_features_ == lbfgs.state_features_
+    theirs = sklearn_crfsuite.CRF(algorithm="l2sgd", c2=0.5, max_iterations=1000, period=50, delta=1e-7).fit(X, y)
+    reached = crfsuite_objective(X, y, theirs, 0.0, 0.5)
+    assert sgd.objective_ - sgd.gap_ <= reached
+    assert reached == pytest.approx(sgd.objective_, rel=0.02)  # it is a stochastic method
+
+
+@pytest.mark.parametrize("min_freq", [0.5, 2, 3.5])
+@pytest.mark.parametrize("every", [False, True])
+def test_min_freq_is_that_of_crfsuite(data: Any, min_freq: float, every: bool) -> None:
+    """The same pairs are left out, numbers included, so that the minimum is the same."""
+    X, y = data
+    options: dict[str, Any] = {
+        "c1": 0.0, "c2": 0.2, "min_freq": min_freq, "all_possible_states": every, "all_possible_transitions": every,
+    }  # fmt: skip
+    ours = CRF(**options, tol=1e-8).fit(X, y)
+    theirs = sklearn_crfsuite.CRF(**options, epsilon=1e-9, delta=1e-10, max_iterations=5000).fit(X, y)
+    assert ours.objective_ == pytest.approx(crfsuite_objective(X, y, theirs, 0.0, 0.2), rel=1e-6)
+    assert set(ours.state_features_ or ()) == set(theirs.state_features_)
+    assert set(ours.transition_features_ or ()) == set(theirs.transition_features_)
+
+
+def test_model_filename_is_a_file_of_crfsuite(data: Any, tmp_path: Path) -> None:
+    """`fit` writes it, python-crfsuite opens it and tags alike, and a CRF that was not fitted reads it."""
+    X, y = data
+    path = str(tmp_path / "model.crfsuite")
+    crf = CRF(c1=0.1, c2=0.1, model_filename=path).fit(X, y)
+    theirs = sklearn_crfsuite.CRF(model_filename=path)
+    assert crf.predict(X) == [list(labels) for labels in theirs.predict(X)]
+    read = CRF(model_filename=path)
+    assert read.predict(X) == crf.predict(X)
+    assert read.state_features_ == crf.state_features_
+    assert crf.size_ == len(Path(path).read_bytes())
+    with pytest.raises(InputError, match="labels that are text, got 1"):
+        CRF(model_filename=path).fit(X, [[1 for _ in labels] for labels in y])
+
+
+def test_tagger_and_log_tell_of_the_model(data: Any) -> None:
+    """`tagger_` labels as `predict` does; the log has the rounds and ends at the objective."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    assert crf.tagger_.labels() == crf.classes_
+    assert [crf.tagger_.tag(sentence) for sentence in X] == crf.predict(X)
+    log = crf.training_log_
+    assert log.iterations[-1]["loss"] == pytest.approx(crf.objective_, abs=1e-5)
+    assert log.featgen_num_features == crf.model_.facts.n_candidates
+
+
+def test_predictions_can_be_joined_by_scikit_learn(data: Any) -> None:
+    """`cross_val_predict` permutes arrays of objects; compared as with 0.5 the answer is a numpy truth value."""
+    X, y = data
+    found = cross_val_predict(CRF(c2=1.0, tol=1e-2), X, y, cv=3)
+    assert [len(labels) for labels in found] == [len(labels) for labels in y]
+    crf = CRF(c2=0.01).fit(X[:1], y[:1])
+    predicted = crf.predict(X[:1])
+    assert (predicted == y[:1]).all()
+    assert (predicted == y[0]).all()
+    assert not (predicted != y[:1]).any()
+    assert (predicted == np.array(y[:1], dtype=object)).all()
+    assert predicted.tolist() == y[:1]
+    assert np.asarray(crf.predict(X)).shape == (len(X),)
+
+
+def test_one_sentence_is_labelled_as_many(data: Any) -> None:
+    """The short way of `predict_single` gives what `predict` gives, for new attributes and empty sentences too."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    unseen = [{"w": "never seen", "len": 0.25, "l": ["p", "q"]}, {}, {"is_long": True, "bias": 1.0}]
+    for sentence in [*X, unseen, [], tuple(X[0]), [list(features) for features in unseen]]:
+        assert crf.predict_single(sentence) == crf.predict([sentence])[0]
+        fired = crf.model_._fired_potentials(read_attributes([sentence]))
+        assert crf.predict_single(sentence) == [crf.model_.labels[i] for i in fired.decode_tokens()]
+        np.testing.assert_allclose(crf.model_.attributes.potentials([sentence]).node, fired.node, atol=1e-12)
+
+
+def test_what_was_read_is_forgotten_within_a_bound(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is labelled, memory stays bounded, and so does nothing else change."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    expected = crf.predict(X)
+    monkeypatch.setattr("vcrf.decoding.attributes.MAX_ENTRIES", 20)
+    assert [crf.predict_single(sentence) for sentence in X] == expected
+    assert len(crf.model_.attributes._known.reader) < 200
+
+
+def test_threads_may_share_a_model(data: Any) -> None:
+    """Eight threads that label new sentences at once get what one gets."""
+    X, y = data
+    crf = CRF(c1=0.1, c2=0.1).fit(X, y)
+    new = [[{"w": f"{i % 97}", "n": i % 5} for i in range(k, k + 7)] for k in range(400)]
+    expected = pickle.loads(pickle.dumps(crf)).predict(new)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(crf.predict_single, new)) == expected
+
+
+def test_items_of_python_crfsuite_are_sentences(data: Any) -> None:
+    """`pycrfsuite.ItemSequence` may stand for a list of dicts, in training and after it."""
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X, y = data
+    crf = CRF(c2=0.5).fit([pycrfsuite.ItemSequence(sentence) for sentence in X], y)
+    assert crf.objective_ == pytest.approx(CRF(c2=0.5).fit(X, y).objective_, rel=1e-4)
+    assert crf.predict([pycrfsuite.ItemSequence(X[0])]) == crf.predict(X[:1])
+
+
+@pytest.mark.parametrize("form", ["names", "lists"])
+def test_many_names_share_a_family_and_have_the_same_minimum(data: Any, form: str) -> None:
+    """One name an attribute, as many scripts write them: pooled they give CRFsuite's objective."""
+    X, y = data
+    flat = [[[f"{key}_{value}" for key, value in item.items()] for item in sentence] for sentence in X]
+    given = flat if form == "lists" else [[dict.fromkeys(item, 1.0) for item in sentence] for sentence in flat]
+    ours = CRF(c1=0.2, c2=0.1, tol=1e-7).fit(given, y)
+    assert len(ours.model_.sources) <= MAX_NAMES + 1
+    theirs = sklearn_crfsuite.CRF(c1=0.2, c2=0.1, epsilon=1e-9, delta=1e-9, max_iterations=5000).fit(given, y)
+    expected = crfsuite_objective([[dict.fromkeys(item, 1.0) for item in s] for s in flat], y, theirs, 0.2, 0.1)
+    assert ours.objective_ == pytest.approx(expected, rel=1e-6)
+
+
+def test_joblib_s_limit_on_threads_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker of joblib has OMP_NUM_THREADS set: None does not take more, a number that was asked for does."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert n_threads(None) == 1
+    assert n_threads(3) == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert n_threads(None) >= 1
 
 
 def test_tokens_are_refused() -> None:

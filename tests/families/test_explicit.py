@@ -102,6 +102,7 @@ def test_rows_of_a_matrix_are_tokens():
         (["a", "b", "a"], {"a": 2.0, "b": 1.0}),
         ({"l": ["p", "p", "p"]}, {"l:p": 3.0}),
         ({"a": {"b": 2.0}, "a:b": 0.5}, {"a:b": 2.5}),
+        ({"a": "b", "a:b": 0.5}, {"a:b": 1.5}),
         ({"a": {"b": 2.0}, "a:b": -2.0, "c": 1}, {"c": 1.0}),
         ({"k": "v", b"k": b"v"}, {"k:v": 2.0}),
     ],
@@ -150,11 +151,33 @@ def test_tokens_must_be_of_one_kind(token):
         read_attributes([[{"a": "x"}], [token]])
 
 
-@pytest.mark.parametrize("token", [["a:x"], [0.5]])
-def test_dicts_do_not_mix_with_lists(token):
-    """The message promises one kind of token in X; a list among dicts is a slip of the caller."""
-    with pytest.raises(InputError, match="must be of one kind"):
-        read_attributes([[{"a": "x"}], [token]])
+@pytest.mark.parametrize("token", [{"a": "x"}, ["a:x"]])
+def test_rows_of_numbers_do_not_mix_with_names(token):
+    """A column is known by its place: a row among named features is a slip of the caller."""
+    for corpus in ([[token], [[0.5]]], [[[0.5]], [token]]):
+        with pytest.raises(InputError, match="must be of one kind"):
+            read_attributes(corpus)
+
+
+def test_dicts_mix_with_lists_of_attributes():
+    """As in CRFsuite both are names with values; an attribute is the same whichever way it is given."""
+    text = read_attributes([[{"a": "x", "n": 2.0}, ["a:x", "b"]], [[], {}]])
+    assert tokens_read(text) == [{"a:x": 1.0, "n": 2.0}, {"a:x": 1.0, "b": 1.0}, {}, {}]
+    assert text.names == ["a:x", "n", "b"]
+
+
+@pytest.mark.parametrize("value", [[{"a": 1}], [None], [["a"]], (("a",),), {"g": [None]}])
+def test_lists_hold_texts(value):
+    """What would become a name by its repr is refused with its place."""
+    message = r"Feature '(f|f:g)' \(sentence 1, token 0\): a list holds texts, got (dict|NoneType|list|tuple)"
+    with pytest.raises(InputError, match=message):
+        read_attributes([[{}], [{"f": value}]])
+
+
+def test_the_first_place_of_an_error_is_named():
+    """Tokens before it may hold anything."""
+    with pytest.raises(InputError, match=r"sentence 1, token 1"):
+        read_attributes([[{"f": ["x"]}], [{"f": 1.0}, {"f": float("nan")}, {"f": None}]])
 
 
 def test_a_mapping_is_read_like_a_dict():

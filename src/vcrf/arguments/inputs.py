@@ -20,6 +20,11 @@ from vcrf.types import Floats, Label, UInts32
 TOKENS_PER_BLOCK = 1 << 15
 
 
+def checked_sentence(sentence: Any) -> Sequence[Any]:
+    """Check that one sentence is a sequence."""
+    return sentence if type(sentence) is list else as_sentences([sentence])[0]
+
+
 def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
     """Check that X is a collection of sequences, and list it."""
     if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
@@ -27,6 +32,8 @@ def as_sentences(X: Iterable[Any]) -> list[Sequence[Any]]:
     sentences = [x if hasattr(x, "__len__") else _listed(x, i) for i, x in enumerate(X)]
     if {*map(type, sentences)} <= {list, tuple}:
         return sentences
+    # CRFsuite's ItemSequence is no mapping, and gives its tokens as items.
+    sentences = [x if isinstance(x, (list, Mapping)) or not hasattr(x, "items") else list(x.items()) for x in sentences]
     for i, sentence in enumerate(sentences):
         if isinstance(sentence, (str, bytes, Mapping)):
             raise InputError(

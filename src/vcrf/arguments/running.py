@@ -13,14 +13,25 @@ from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Threads for scikit-learn's n_jobs, except that None means all cores available to the process."""
+    """Threads for scikit-learn's n_jobs, except that None means all cores available to the process.
+
+    With None the variable OMP_NUM_THREADS is a limit: joblib gives it to its workers, so that they share the cores.
+    """
     if n_jobs == 0:
         raise InputError("`n_jobs` must be positive, or None or -1 for all cores: got 0.")
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
     has_affinity = hasattr(os, "sched_getaffinity")
     n_cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    if n_jobs is None:
+        n_cores = min(n_cores, _limit(n_cores))
     return max(1, n_cores + 1 + (n_jobs or -1))
+
+
+def _limit(n_cores: int) -> int:
+    """OMP_NUM_THREADS, its first number if it is a list; else all cores."""
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return max(1, int(given)) if given.isdecimal() else n_cores
 
 
 def combined_callback(callback: Callback | None, verbose: bool) -> Callback | None:

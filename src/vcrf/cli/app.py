@@ -10,6 +10,7 @@ import typer
 from vcrf.cli.bound import bound
 from vcrf.cli.calibrate import calibrate
 from vcrf.cli.classes import classes
+from vcrf.cli.convert import convert
 from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
@@ -33,7 +34,7 @@ app = typer.Typer(
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
-    "calibrate": calibrate, "trust": trust, "suggest": suggest,
+    "calibrate": calibrate, "trust": trust, "suggest": suggest, "convert": convert,
     "classes": classes, "reproduce": reproduce, "info": info,
 }  # fmt: skip
 

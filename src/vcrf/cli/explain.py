@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def explain(
     model: ModelFile,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens; or JSON.")],
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to show of each token.")] = 5,
     json: AsJson = False,
 ) -> None:
@@ -27,25 +27,44 @@ def explain(
 
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
+
+    A model that was trained on feature dicts takes these as JSON: '[{"w": "the"}, {"w": "cat"}]'.
     """
     from vcrf.cli.compiling import compile_notice
     from vcrf.data.raw import split_tokens
     from vcrf.errors import InputError
+    from vcrf.labelling.attributes import reads_attributes
     from vcrf.labelling.explain import explain as explain_tokens
     from vcrf.labelling.labelling import check_reads_words
     from vcrf.labelling.loading import load_tagger
 
-    tokens = split_tokens(_as_utf8(text))
+    tagger = load_tagger(model)
+    if reads_attributes(tagger.model_) and text.lstrip().startswith("["):
+        tokens = _from_json(text)
+    else:
+        tokens = split_tokens(_as_utf8(text))
+        check_reads_words(tagger.model_, str(model))
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
-    tagger = load_tagger(model)
-    check_reads_words(tagger.model_, str(model))
     with compile_notice():
         explained = explain_tokens(tagger, tokens)
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
-        print_explained(explained, tokens, top)
+        print_explained(explained, list(map(str, tokens)), top)
+
+
+def _from_json(text: str) -> list[Any]:
+    """Tokens of given features."""
+    import json
+
+    from vcrf.errors import InputError
+
+    try:
+        tokens = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"TEXT: expected a JSON list of features of tokens: {error}.") from None
+    return list(tokens)
 
 
 def _as_utf8(text: str) -> str:

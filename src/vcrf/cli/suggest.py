@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -56,16 +56,19 @@ def suggest(
     from vcrf.cli.checks import check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
+    from vcrf.errors import InputError
     from vcrf.files import replacing
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.labelling.loading import load_tagger
 
     if output is not None:
         check_output("--output", output, {model: "the model", pool: "the pool"})
+    if input_format is InputFormat.ATTRIBUTES:
+        raise InputError("--input-format attributes is for `vcrf tag`: a pool is text, columns or CoNLL-U.")
     tagger = load_tagger(model)
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
-    file = open_raw(pool, input_format.value, column(None), form, facts.layout if facts else None)
+    file = open_raw(pool, cast(Any, input_format.value), column(None), form, facts.layout if facts else None)
     load_numba_without_scipy()
     with compile_notice():
         tasks = _tasks(tagger, file, number, by, per, diversity)

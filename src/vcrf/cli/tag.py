@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -27,6 +27,7 @@ class InputFormat(StrEnum):
     CONLLU = "conllu"
     COLUMNS = "columns"
     TEXT = "text"
+    ATTRIBUTES = "attributes"
 
 
 class OutputFormat(StrEnum):
@@ -52,15 +53,20 @@ class _Promise(NamedTuple):
         """Whether something is written beside the labels."""
         return self.max_error is not None or self.label_sets is not None
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything of it is wanted."""
+        return self.has_notes or self.report
+
     def check(self, mbr: str | None, nbest: int, constraints: str | None) -> None:
         """Refuse what does not go together."""
         from vcrf.errors import InputError
 
-        if (self.has_notes or self.report) and (mbr is not None or nbest):
+        if self.is_asked and (mbr is not None or nbest):
             raise InputError(
                 "--max-error, --label-sets and --report are about the best labels: drop --mbr and --nbest."
             )
-        if (self.has_notes or self.report) and constraints is not None:
+        if self.is_asked and constraints is not None:
             raise InputError(
                 "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
             )
@@ -71,7 +77,7 @@ class _Promise(NamedTuple):
         """What was asked for, from the calibration of the model."""
         from vcrf.trust import set_threshold
 
-        calibration = tagger._calibration() if self.has_notes or self.report else None
+        calibration = tagger._calibration() if self.is_asked else None
         accepted = sets = None
         if self.max_error is not None:
             limit, sure = share("--max-error", self.max_error), share("--confidence", self.confidence)
@@ -129,7 +135,10 @@ def tag(
     ] = None,
     input_format: Annotated[
         InputFormat,
-        typer.Option(help="Input: CoNLL-U, columns, or text with one sentence a line and blanks between tokens."),
+        typer.Option(
+            help="Input: CoNLL-U, columns, text with one sentence a line and blanks between tokens, or CRFsuite's "
+            "attributes for a model that was trained on such."
+        ),
     ] = InputFormat.AUTO,
     max_error: Annotated[str | None, option("max_error", show_default=False)] = None,
     confidence: Annotated[str, option("confidence")] = "95%",
@@ -168,9 +177,12 @@ def tag(
     """
     from vcrf.cli.checks import check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
+    from vcrf.data.docbin import is_docbin
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.errors import InputError
     from vcrf.files import replacing
+    from vcrf.labelling.attributes import label_attribute_file
+    from vcrf.labelling.docbin import label_docbin
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
     from vcrf.labelling.loading import load_tagger
     from vcrf.labelling.reporting import TextReport
@@ -185,23 +197,50 @@ def tag(
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     tagger = load_tagger(model, constraints)
+    if input_format is InputFormat.ATTRIBUTES:
+        if nbest or mbr is not None or output_format is not None or promise.is_asked:
+            raise InputError(
+                "--nbest, --mbr, --format, --max-error, --label-sets and --report are not for --input-format "
+                "attributes: leave them out."
+            )
+        _write(label_attribute_file(tagger, str(file), marginals), output)
+        return
     check_labels_text(tagger.model_, str(model))
+    if is_docbin(file):
+        if nbest or mbr is not None or output_format is not None or marginals or promise.is_asked:
+            raise InputError(
+                "--nbest, --mbr, --format, --marginals, --max-error, --label-sets and --report are not for .spacy "
+                "files: leave them out."
+            )
+        with compile_notice():
+            n_docs = label_docbin(tagger, file, output, column(tag))
+        say(f"{output}: {n_docs:,} documents")
+        return
     facts = tagger.model_.facts
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
-    text = open_raw(file, input_format.value, column(tag), form, layout)
+    text = open_raw(file, cast(Any, input_format.value), column(tag), form, layout)
     has_notes = marginals or promise.has_notes
     check_written_column(text, has_notes, output_format.value if output_format else None)
     accepted, sets = promise.thresholds(tagger)
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss, accepted, sets)
     load_numba_without_scipy()
-    with compile_notice(), ExitStack() as stack:
-        out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
+    with ExitStack() as stack:
         checked = stack.enter_context(replacing(review)) if review else None
         onlooker = TextReport(tagger, checked, report) if report or review else None
-        for piece in label_file(tagger, text, wanted, onlooker):
-            out.write(piece.encode())
-            out.flush()
+        _write(label_file(tagger, text, wanted, onlooker), output)
     for message in promise.said(accepted, sets, onlooker):
         say(message)
+
+
+def _write(pieces: Iterator[str], output: Path | None) -> None:
+    """Write text as it comes, to a file or to standard output."""
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.files import replacing
+
+    with compile_notice(), ExitStack() as stack:
+        out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
+        for piece in pieces:
+            out.write(piece.encode())
+            out.flush()

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vcrf.arguments.inputs import check_characters, check_together, label_numbers, training_sentences
+from vcrf.arguments.inputs import check_characters, check_together, checked_sentence, label_numbers, training_sentences
 from vcrf.arguments.parameters import COUNT, PARAMETERS, check_kind
 from vcrf.arguments.running import combined_callback, n_threads, warn_unless_converged
+from vcrf.compat.crfsuite_files import check_labels_are_text, with_text_labels, write_crfsuite
+from vcrf.compat.sequences import Sequences
 from vcrf.errors import InputError
 from vcrf.estimators import SequenceEstimator
 from vcrf.families import BIAS, Family, NamedFeature, read_attributes
 from vcrf.families.explicit import AttributeText
+from vcrf.files import check_target
 from vcrf.model.build import build_model
+from vcrf.model.crfsuite import encode_crfsuite, read_crfsuite
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
 from vcrf.solvers.result import Callback, SolverResult, Status
@@ -37,8 +42,9 @@ class CRF(SequenceEstimator):
 
     Parameters
     ----------
-    algorithm : "lbfgs" or None
-        The others of CRFsuite do not minimise this objective and are refused.
+    algorithm : "lbfgs", "l2sgd" or None
+        "l2sgd" minimises the same objective with c1 = 0, and is solved exactly too. The others of CRFsuite ("ap", "pa",
+        "arow") do not minimise it and are refused.
     c1, c2 : float, optional
         None means 0 and 1. One of them must be positive.
     all_possible_states, all_possible_transitions : bool, optional
@@ -56,7 +62,11 @@ class CRF(SequenceEstimator):
     period, delta : optional
         As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5); used
         only where the optimum cannot be certified in reasonable time (see docs/solver.md).
-    min_freq, model_filename, trainer_cls
+    min_freq : float, optional
+        A pair of an attribute and a label, or of two labels, is left out if its values in training sum up to less.
+    model_filename : str, optional
+        `fit` writes the model there too, as a CRFsuite file. Without `fit` the model is read from there.
+    trainer_cls
         Not supported; values other than the default are refused.
     num_memories, epsilon, linesearch, max_linesearch, keep_tempfiles, and those of the other
         algorithms (calibration_*, pa_type, c, error_sensitive, averaging, variance, gamma)
@@ -71,15 +81,21 @@ class CRF(SequenceEstimator):
     transition_features_ : dict from (label, next label) to weight
     attributes_, num_attributes_ : list of str, int
         The attributes that have a weight.
+    tagger_ : vcrf.compat.pycrfsuite.Tagger
+    training_log_ : vcrf.compat.pycrfsuite.TrainLogParser
+        Its `iterations` are the solver's rounds.
+    size_ : int
+        Bytes of the model as a CRFsuite file.
+        All these are None before `fit`, as in sklearn_crfsuite.
     objective_, gap_ : float
         In CRFsuite's units: a sum over sentences.
 
     Notes
     -----
-    Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by
-    `delta` and `period` only where that is out of reach); `predict` always returns a list of lists;
-    using it before `fit` raises NotFittedError; features with negative values keep their weights; there are no
-    temporary files.
+    Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by `delta` and `period`
+    only where that is out of reach); `predict` always returns a list of lists (which numpy takes for an array of
+    objects); using it before `fit` raises NotFittedError; features with negative values keep their weights; there are
+    no temporary files.
 
     Examples
     --------
@@ -90,6 +106,7 @@ class CRF(SequenceEstimator):
     """
 
     _fitted_counts = ("n_sentences_",)
+    classes_: Any = None  # before `fit`
 
     def __init__(
         self,
@@ -178,13 +195,17 @@ class CRF(SequenceEstimator):
         from vcrf.solvers.working_set import solve
 
         _check_supported(self)
+        if self.model_filename is not None:
+            check_target(Path(self.model_filename))  # before the training
         check_kind("tol", PARAMETERS["tol"].kind, self.tol)
         if self.max_iterations is not None:
             check_kind("max_iterations", COUNT, self.max_iterations)
         check_together(X_dev, y_dev)
         sentences, labels, _ = training_sentences(X, y)
         classes = list(dict.fromkeys(chain.from_iterable(labels)))
-        text = read_attributes(sentences)
+        if self.model_filename is not None:
+            check_labels_are_text(classes)
+        text = read_attributes(sentences).pooled()
         check_characters(text, classes)
         problem = self._problem(text, labels, classes)
         penalty = self._penalty(problem)
@@ -197,6 +218,8 @@ class CRF(SequenceEstimator):
         self.result_, self.n_sentences_ = result, len(sentences)
         self.model_ = build_model(problem, penalty.bind(problem), result, classes)
         self.classes_ = classes
+        if self.model_filename is not None:
+            write_crfsuite(self.model_, self.model_filename)
         # SETTLED is where CRFsuite stops too, by the same delta and period.
         if self.max_iterations is None and result.status is not Status.SETTLED:
             warn_unless_converged(result, "max_iterations")
@@ -204,9 +227,17 @@ class CRF(SequenceEstimator):
             self.dev_score_ = self.score(X_dev, y_dev)
         return self
 
+    def predict(self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None) -> Sequences:
+        """Best labels of each sentence: a list of lists, see `Tagger.predict`."""
+        return Sequences(super().predict(X, constraints, allowed))
+
     def predict_single(self, xseq: Sequence[Any]) -> list[Label]:
         """Best labels of one sentence."""
-        return self.predict([xseq])[0]
+        model = self._model()
+        if model.attributes is None:
+            return self.predict([xseq])[0]
+        labels = model.labels
+        return [labels[i] for i in model.attributes.decode(checked_sentence(xseq))]
 
     def predict_marginals_single(self, xseq: Sequence[Any]) -> list[dict[Label, float]]:
         """Posterior of each label at each token of one sentence."""
@@ -228,26 +259,51 @@ class CRF(SequenceEstimator):
         return self._result().status
 
     @property
-    def state_features_(self) -> dict[tuple[str, Label], float]:
+    def state_features_(self) -> dict[tuple[str, Label], float] | None:
         """Weights of (attribute, label)."""
-        self._model()
-        return self._weights[0]
+        return self._weights[0] if self.__sklearn_is_fitted__() else None
 
     @property
-    def transition_features_(self) -> dict[tuple[Label, Label], float]:
+    def transition_features_(self) -> dict[tuple[Label, Label], float] | None:
         """Weights of (label, next label)."""
-        self._model()
-        return self._weights[1]
+        return self._weights[1] if self.__sklearn_is_fitted__() else None
 
     @property
-    def attributes_(self) -> list[str]:
+    def attributes_(self) -> list[str] | None:
         """The attributes that have a weight."""
-        return list(dict.fromkeys(attribute for attribute, _ in self.state_features_))
+        state = self.state_features_
+        return None if state is None else list(dict.fromkeys(attribute for attribute, _ in state))
 
     @property
-    def num_attributes_(self) -> int:
+    def num_attributes_(self) -> int | None:
         """Number of attributes that have a weight."""
-        return len(self.attributes_)
+        attributes = self.attributes_
+        return None if attributes is None else len(attributes)
+
+    @property
+    def tagger_(self) -> Any:
+        """The model as python-crfsuite's tagger; its labels are str."""
+        from vcrf.compat.pycrfsuite import Tagger
+
+        return Tagger.of_model(self._model()) if self.__sklearn_is_fitted__() else None
+
+    @property
+    def training_log_(self) -> Any:
+        """What CRFsuite's log would tell of the training."""
+        from vcrf.compat.pycrfsuite import training_log
+
+        return training_log(self) if hasattr(self, "result_") else None
+
+    @property
+    def size_(self) -> int | None:
+        """Bytes of the model as a CRFsuite file."""
+        return len(encode_crfsuite(with_text_labels(self._model()))) if self.__sklearn_is_fitted__() else None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        if not hasattr(self, "model_") and self.model_filename is not None and Path(self.model_filename).is_file():
+            self.model_ = read_crfsuite(Path(self.model_filename))
+            self.classes_ = list(self.model_.labels)
+        return hasattr(self, "model_")
 
     # ---- internal ----
 
@@ -255,8 +311,11 @@ class CRF(SequenceEstimator):
         families = [Family(name, (NamedFeature(name),)) for name in text.source_names]
         families.append(Family("transitions", (BIAS,), tags=2))
         candidates = (_candidates(self.all_possible_states), _candidates(self.all_possible_transitions))
+        min_count = self.min_freq or 0.0
+        if min_count > 0.0:  # what did not occur is too rare
+            candidates = ("observed", "observed")
         numbers = label_numbers(labels, classes)
-        return build_problem(text, numbers, len(classes), families, candidates=candidates)
+        return build_problem(text, numbers, len(classes), families, candidates=candidates, min_count=min_count)
 
     def _penalty(self, problem: Problem) -> FamilyPenalty:
         """CRFsuite's strengths of a sum, for our mean: l1 |w| + l2 w^2 / 2 with l1 = c1/m and l2 = 2 c2/m."""
@@ -296,14 +355,14 @@ def _candidates(all_possible: bool | None) -> str:
 
 def _check_supported(crf: CRF) -> None:
     """Refuse what would silently train another model, or leave out a file the user waits for."""
-    if crf.algorithm not in (None, "lbfgs"):
+    if crf.algorithm not in (None, "lbfgs", "l2sgd"):
         raise InputError(
             f"algorithm={crf.algorithm!r} is not offered: it does not minimise the regularised likelihood. "
             "Use algorithm='lbfgs'; c1 > 0 gives sparse weights."
         )
-    if crf.min_freq:
-        raise InputError(f"min_freq={crf.min_freq!r} is not offered. Use c1 > 0: it leaves out rare features.")
-    if crf.model_filename is not None:
-        raise InputError("model_filename is not offered: no CRFsuite file is written. Call save(path) after fit.")
+    if crf.algorithm == "l2sgd" and crf.c1:
+        raise InputError(f"c1={crf.c1!r} is no parameter of 'l2sgd', which has c2 alone. Use algorithm='lbfgs'.")
+    if crf.min_freq is not None and not 0.0 <= crf.min_freq < np.inf:
+        raise InputError(f"min_freq must be a finite number that is not negative, got {crf.min_freq!r}.")
     if crf.trainer_cls is not None:
         raise InputError("trainer_cls is not offered: there is no python-crfsuite trainer to replace.")

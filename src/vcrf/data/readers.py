@@ -11,6 +11,7 @@ from vcrf.data.blocks import Block, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
 from vcrf.data.corpus import Corpus
+from vcrf.data.docbin import is_docbin, read_docbin
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.text import Source, Text, read_text
 from vcrf.errors import InputError
@@ -31,7 +32,8 @@ def read_corpus(
     ----------
     path : str, path, or open stream
         A CoNLL-U or column file, or annotations (.json, .jsonl; see `vcrf.data.annotations`), plain or compressed
-        (.gz, .bz2, .xz); `-` is standard input.
+        (.gz, .bz2, .xz); `-` is standard input. With the extra `spacy` a DocBin (.spacy): "upos" is then `pos_`,
+        "xpos" `tag_`.
     tag : str or int
         Where the label is: "upos", "xpos", or the number of a column from 0, negative from the end.
         A column file has no UPOS: there the default means the last column.
@@ -75,6 +77,11 @@ def read_with_layout(
     format with as many columns.
     """
     _check_format(format)
+    if is_docbin(path):
+        if split is not None:
+            raise InputError(f"{path}: a .spacy file has no `split`. Write each part to a file of its own.")
+        layout = conllu_layout("upos" if tag is None else tag)
+        return Corpus.from_sentences(read_docbin(path, tag)), layout  # type: ignore[arg-type] # a path, as just seen
     text = read_text(path)
     if looks_like_annotations(text.name, text.content) if format is None else format == "annotations":
         return _answered(text), conllu_layout("upos" if tag is None else tag)

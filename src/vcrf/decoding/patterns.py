@@ -54,7 +54,7 @@ class PatternWeights:
         """Scores of a text; row n_rows stands for every attribute that has no weight."""
         n_tokens = int(sent_ptr[-1])
         node = np.zeros((n_tokens, self.n_labels))
-        single, longer = self._single, self._longer
+        single, longer = self.single, self.longer
         found: list[_Local] = []
         for positions, rows, values in firings:
             kernels.decode.add_scores(positions, rows, values, single.ptr, single.codes, single.weights, node)
@@ -66,11 +66,13 @@ class PatternWeights:
         return PatternPotentials(sent_ptr, node, self.tables, local, self.order, None, self.automaton)
 
     @cached_property
-    def _single(self) -> _Rows:
+    def single(self) -> PatternRows:
+        """Patterns of one label, by row; the last row is empty."""
         return self._rows(self.lengths == 1)
 
     @cached_property
-    def _longer(self) -> _Rows:
+    def longer(self) -> PatternRows:
+        """Patterns of more labels that are not plain, by row."""
         return self._rows((self.lengths > 1) & ~self.is_plain)
 
     @cached_property
@@ -90,14 +92,14 @@ class PatternWeights:
             tables[k][self.codes[which]] = self.weights[which]
         return tables
 
-    def _rows(self, which: Bools) -> _Rows:
+    def _rows(self, which: Bools) -> PatternRows:
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[self.ptr]
         # One more row, which is empty, stands for every attribute that has no weight.
         ptr = np.append(before, before[-1])
-        return _Rows(ptr, self.lengths[which], self.codes[which], self.weights[which])
+        return PatternRows(ptr, self.lengths[which], self.codes[which], self.weights[which])
 
 
-class _Rows(NamedTuple):
+class PatternRows(NamedTuple):
     """CSR from rows to pattern lengths, codes and weights."""
 
     ptr: Ints
@@ -115,7 +117,7 @@ class _Local(NamedTuple):
     score: Floats
 
 
-def _local_patterns(longer: _Rows, positions: UInts32, rows: UInts32, values: Floats) -> _Local:
+def _local_patterns(longer: PatternRows, positions: UInts32, rows: UInts32, values: Floats) -> _Local:
     counts = longer.ptr[rows + 1] - longer.ptr[rows]
     occurrence = np.repeat(np.arange(len(rows)), counts)
     entry = np.repeat(longer.ptr[rows] - np.cumsum(counts) + counts, counts) + np.arange(len(occurrence))

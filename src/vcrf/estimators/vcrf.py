@@ -233,6 +233,8 @@ class VCRF(Trained, Parameters):
             check_constraints(self.constraints, classes)  # before the training
         generator_of(self.random_state)  # so is a wrong seed
         text = read_text(sentences)
+        if isinstance(text, AttributeText) and isinstance(self.families, str):
+            text = text.pooled()
         check_characters(text, classes)
         families = self._families(text)
         table = as_classes(self.word_classes)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,14 @@ from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.family import Family
 from vcrf.families.presets import transition_families
+from vcrf.families.reading import Reader, sum_repeats
 from vcrf.families.templates import Occurrences
 from vcrf.families.text import Text, encode_strings, sentence_ptr
 from vcrf.types import Floats, Ints, UInts32, UInts64
 
-# Products of larger values overflow in the Hessian.
-_MAX_VALUE = 1e50
+# Feature names that get a family each; where there are more, the rest share one.
+MAX_NAMES = 100
+_OTHERS = "others"
 
 
 @dataclass
@@ -49,6 +50,28 @@ class AttributeText(Text):
             self._keys = np.empty(len(self.names), np.uint64)
             kernels.strings.hash_strings(*encode_strings(self.names), self._keys)
         return self._keys
+
+    def pooled(self) -> AttributeText:
+        """The same text with few feature names: those of one attribute, and the rarest, share the name "others".
+
+        Each name costs a look at the text, and a family with its facts. Where all families have one strength, the
+        problem is the same.
+        """
+        n = len(self.source_names)
+        if n <= MAX_NAMES:
+            return self
+        n_attributes = np.bincount(self.sources, minlength=n)
+        n_occurrences = np.bincount(self.sources[self.attributes], minlength=n)
+        kept = np.flatnonzero(n_attributes > 1)
+        kept = np.sort(kept[np.argsort(-n_occurrences[kept], kind="stable")[: MAX_NAMES - 1]])
+        number = np.full(n, len(kept), np.int64)
+        number[kept] = np.arange(len(kept))
+        names = [self.source_names[i] for i in kept.tolist()]
+        if _OTHERS in names:  # a feature of the user's own
+            number[number == len(kept)] = names.index(_OTHERS)
+        return replace(
+            self, sources=number[self.sources], source_names=list(dict.fromkeys([*names, _OTHERS])), _by_source=None
+        )
 
     def source_number(self, source_name: str) -> int:
         """Number of a feature name, -1 if the text does not have it."""
@@ -107,201 +130,31 @@ def read_attributes(sentences: Sequence[Sequence[Any]]) -> AttributeText:
     A dict follows sklearn-crfsuite: {"w": "cat"} is the attribute "w:cat", True is 1, a number keeps its
     value (negative too), a nested dict joins names with ":", a list or set gives one attribute an element.
     """
-    reader = _Reader()
-    for i, sentence in enumerate(sentences):
-        for t, token in enumerate(sentence):
-            reader.add(token, i, t)
-    ptr = sentence_ptr(sentences)
-    n = int(ptr[-1])
-    values = np.ones(len(reader.attributes))
-    values[list(reader.unusual)] = list(reader.unusual.values())
+    reader = Reader()
+    sizes, entries = reader.read(sentences)
+    positions = np.repeat(np.arange(len(sizes)), sizes)
+    found = reader.numbered()
+    attributes, values = found.attribute_of[entries], np.array(reader.values)[entries]
+    if found.may_repeat:
+        positions, attributes, values = sum_repeats(positions, attributes, values)
+    # Occurrences of value 0 have no effect on scores, but CRFsuite takes the pair for seen in training.
+    zero = values == 0.0
+    there = ~zero if np.any(zero) else slice(None)
     return AttributeText(
-        sent_ptr=ptr,
-        words=[""] if n else [],
-        word_ids=np.zeros(n, np.uint32),
-        names=list(reader.ids),
-        sources=np.array(reader.source_of, np.int64),
-        source_names=list(reader.source_ids),
-        positions=np.repeat(np.arange(n, dtype=np.uint32), reader.sizes),
-        attributes=np.array(reader.attributes, np.int64),
-        values=values,
-        zero_positions=np.array(reader.zero_positions, np.uint32),
-        zero_attributes=np.array(reader.zero_attributes, np.int64),
+        sent_ptr=sentence_ptr(sentences),
+        words=[""] if len(sizes) else [],
+        word_ids=np.zeros(len(sizes), np.uint32),
+        names=found.names,
+        sources=found.sources,
+        source_names=found.source_names,
+        positions=positions[there].astype(np.uint32),
+        attributes=attributes[there],
+        values=values[there],
+        zero_positions=positions[zero].astype(np.uint32),
+        zero_attributes=attributes[zero],
     )
 
 
 def explicit_families(text: AttributeText, tags: int = 2) -> list[Family]:
-    """One family per feature name with single labels, and the families of plain tag patterns."""
+    """One family per feature name of a `pooled` text, with single labels, and the families of plain tag patterns."""
     return [Family(name, (NamedFeature(name),)) for name in text.source_names] + transition_families(tags)
-
-
-class _Reader:
-    """Interns attribute strings and collects their occurrences."""
-
-    def __init__(self) -> None:
-        self.ids: dict[str, int] = {}
-        self.source_ids: dict[str, int] = {}
-        self.source_of: list[int] = []
-        self.attributes: list[int] = []
-        # Values that are not 1, by their place in `attributes`.
-        self.unusual: dict[int, float] = {}
-        # Number of attributes of each token.
-        self.sizes: list[int] = []
-        self.kind = ""
-        # Occurrences of value 0: no effect on scores, but CRFsuite takes the pair for seen in training.
-        self.zero_positions: list[int] = []
-        self.zero_attributes: list[int] = []
-        # ("word", "cat") -> id of "word:cat", ("is_title", True) -> id of "is_title", ("is_title", False) -> ~id: most
-        # tokens repeat pairs that were seen before.
-        self._pairs: dict[tuple[Any, Any], int] = {}
-
-    def add(self, token: Any, sentence: int, index: int) -> None:
-        start = len(self.attributes)
-        kind = _kind_of(token, sentence, index)
-        if kind != (self.kind or kind):
-            raise InputError(
-                f"Sentence {sentence}, token {index} is given as {kind}, earlier tokens as {self.kind}. "
-                "All tokens of X must be of one kind."
-            )
-        # An empty list of attributes may be of either kind.
-        self.kind = self.kind or (kind if len(token) else "")
-        if isinstance(token, Mapping):
-            self._add_dict(token, sentence, index)
-        else:
-            for name, value, source in _listed(token, sentence, index):
-                self._put(self._intern(name, source), value)
-        if len(set(self.attributes[start:])) < len(self.attributes) - start:
-            self._sum_repeats(start)
-        self.sizes.append(len(self.attributes) - start)
-
-    def _add_dict(self, token: Mapping[Any, Any], sentence: int, index: int) -> None:
-        found: list[int | None]
-        try:
-            found = list(map(self._pairs.get, token.items()))
-        except TypeError:
-            found = [self._find(pair) for pair in token.items()]
-        if None in found:
-            found = [self._learn(*pair) if i is None else i for pair, i in zip(token.items(), found, strict=True)]
-        if None in found:
-            for (key, value), attribute in zip(token.items(), found, strict=True):
-                if attribute is None:
-                    self._add_item(key, value, f"sentence {sentence}, token {index}")
-                else:
-                    self._put(max(attribute, ~attribute), 1.0 if attribute >= 0 else 0.0)
-            return
-        known = [attribute for attribute in found if attribute is not None and attribute >= 0]
-        self.attributes += known
-        for attribute in found if len(known) < len(found) else ():
-            if attribute is not None and attribute < 0:
-                self._put(~attribute, 0.0)
-
-    def _find(self, pair: tuple[Any, Any]) -> int | None:
-        try:
-            return self._pairs.get(pair)
-        except TypeError:  # lists and dicts are no keys
-            return None
-
-    def _learn(self, key: Any, value: Any) -> int | None:
-        """The number of a new pair of a name and a text or truth value; None for others."""
-        # Equal keys have equal meaning: True is 1.
-        if type(key) is not str or not (type(value) is str or value is True or value is False):
-            return None
-        attribute = self._intern(f"{key}:{value}" if type(value) is str else key, key.split("=", 1)[0])
-        self._pairs[key, value] = ~attribute if value is False else attribute
-        return self._pairs[key, value]
-
-    def _add_item(self, key: Any, value: Any, where: str) -> None:
-        name = _text(key)
-        for attribute_name, number in _flatten(name, value, where):
-            self._put(self._intern(attribute_name, name.split("=", 1)[0]), number)
-
-    def _put(self, attribute: int, value: float) -> None:
-        if value == 0.0:
-            self.zero_attributes.append(attribute)
-            self.zero_positions.append(len(self.sizes))
-            return
-        if value != 1.0:
-            self.unusual[len(self.attributes)] = value
-        self.attributes.append(attribute)
-
-    def _intern(self, name: str, source: str) -> int:
-        attribute = self.ids.setdefault(name, len(self.ids))
-        if attribute == len(self.source_of):
-            self.source_of.append(self.source_ids.setdefault(source, len(self.source_ids)))
-        return attribute
-
-    def _sum_repeats(self, start: int) -> None:
-        """An attribute given twice at one token counts with the sum of its values."""
-        total: dict[int, float] = {}
-        for i, attribute in enumerate(self.attributes[start:], start):
-            total[attribute] = total.get(attribute, 0.0) + self.unusual.pop(i, 1.0)
-        del self.attributes[start:]
-        for attribute, value in total.items():
-            self._put(attribute, value)
-
-
-def _listed(token: Any, sentence: int, index: int) -> Iterator[tuple[str, float, str]]:
-    """(attribute, value, feature name) of a token given as a list of strings or a row of numbers."""
-    for j, item in enumerate(sorted(token) if isinstance(token, (set, frozenset)) else token):
-        if isinstance(item, (str, bytes)):
-            name = _text(item)
-            yield name, 1.0, name.split("=", 1)[0].split(":", 1)[0]
-        else:
-            name = f"x{j}"
-            yield name, _number(name, item, f"sentence {sentence}, token {index}"), name
-
-
-def _kind_of(token: Any, sentence: int, index: int) -> str:
-    """How a token is given; all of a list must be strings, or all numbers."""
-    if isinstance(token, Mapping):
-        return "a dict of features"
-    if isinstance(token, (str, bytes)) or not hasattr(token, "__iter__"):
-        raise InputError(
-            f"Sentence {sentence}, token {index}: expected a dict of features, a list of attribute strings "
-            f"or a row of numbers, got {type(token).__name__}. All tokens of X must be of one kind."
-        )
-    kinds = {isinstance(item, (str, bytes)) for item in token}
-    if len(kinds) > 1:
-        raise InputError(f"Sentence {sentence}, token {index} mixes strings and numbers: use a dict of features.")
-    return "a list of attribute strings" if kinds != {False} else "a row of numbers"
-
-
-def _flatten(name: str, value: Any, where: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, (str, bytes)):
-        yield f"{name}:{_text(value)}", 1.0
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flatten(f"{name}:{_text(key)}", inner, where)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        # Sets have no order of their own: sort, so that two runs read the same.
-        items = sorted(map(_text, value)) if isinstance(value, (set, frozenset)) else map(_text, value)
-        for item in items:
-            yield f"{name}:{item}", 1.0
-    else:
-        yield name, _number(name, value, where)
-
-
-def _number(name: str, value: Any, where: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f"Feature {name!r} ({where}): expected a str, a number, a bool, a list or a dict, "
-            f"got {type(value).__name__}. Leave the feature out where it has no value."
-        ) from None
-    if not math.isfinite(number):
-        raise InputError(f"Feature {name!r} ({where}) is {number}: numeric features must be finite.")
-    if abs(number) > _MAX_VALUE:
-        raise InputError(f"Feature {name!r} ({where}) is {number}: scale numeric features to below {_MAX_VALUE:g}.")
-    return number
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return str.__str__(value)  # of a member of an enumeration the text, not its name
-    if not isinstance(value, bytes):
-        return str(value)
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"The attribute {value!r} is not valid UTF-8.") from None

@@ -177,7 +177,7 @@ def check_reads_words(model: Model, name: str) -> None:
     if any(isinstance(source, NamedFeature) for source in model.sources):
         raise InputError(
             f"{name}: the model was trained on feature dicts, attribute lists or numbers: expected one trained on "
-            "words. Label with the library (`vcrf.load`), or train on text."
+            "words. Label with the library (`vcrf.load`), `vcrf tag --input-format attributes`, or train on text."
         )
 
 

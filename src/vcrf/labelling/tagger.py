@@ -24,7 +24,7 @@ from vcrf.decoding.constraints import as_constraints
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
 from vcrf.decoding.restrict import allowed_masks, restrict
-from vcrf.errors import InputError, NotFittedError
+from vcrf.errors import InputError, not_fitted
 from vcrf.families import Family, NamedFeature
 from vcrf.labelling.trusting import Trusting
 from vcrf.lattice import Lattice
@@ -226,7 +226,7 @@ class Tagger(Trusting):
 
     def _model(self) -> Model:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
+            raise not_fitted(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
         return self.model_
 
     def _potentials(
@@ -310,6 +310,8 @@ class ModelTagger(Tagger):
 def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:
     if model.words is not None and isinstance(first_token(sentences), str):
         return model.words.potentials(sentences)
+    if model.attributes is not None:
+        return model.attributes.potentials(sentences)
     is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
     text = read_text(sentences, is_attributes if is_attributes else None)
     check_readable(text, [Family("model", tuple(model.sources))])

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vcrf import kernels
+from vcrf.decoding.attributes import AttributeScorer
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.words import WordScorer
@@ -137,6 +138,24 @@ class Model:
         if not all(type(source) is Template for source in self.sources):
             return None
         return WordScorer(self, self._patterns.is_plain, self._patterns.tables, self._patterns.automaton)
+
+    @cached_property
+    def attributes(self) -> AttributeScorer | None:
+        """What scores given attributes quickly; None if the model has more than their labels and pairs of labels."""
+        patterns = self._patterns
+        n_named = sum(len(rows) for source, rows in self._rows_by_source() if isinstance(source, NamedFeature))
+        of_others = len(self.keys) - n_named
+        is_simple = patterns.automaton is None and patterns.order <= 2 and not len(patterns.longer.weights)
+        if not n_named or not is_simple or of_others > 1 or self._has_single_of_others():
+            return None
+        return AttributeScorer(patterns, lambda keys: self._named_lookup.find(keys))
+
+    def _has_single_of_others(self) -> bool:
+        """Whether something else than a given attribute has weights of single labels."""
+        others = [rows for source, rows in self._rows_by_source() if not isinstance(source, NamedFeature)]
+        rows = np.concatenate([np.zeros(0, np.int64), *others])
+        ptr = self._patterns.single.ptr
+        return bool(np.any(ptr[rows + 1] > ptr[rows]))
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields, without what is derived from them."""

@@ -44,6 +44,7 @@ class Problem(Candidates):
     candidates : "all" or "observed" for patterns of length 1 and for longer ones
     allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
         all are. `y` is then one allowed sequence
+    min_count : pairs of a column and a pattern whose values sum up to less in training are not observed
     """
 
     text: Text
@@ -56,6 +57,7 @@ class Problem(Candidates):
     weights: Floats
     candidates: tuple[str, str] = ("all", "all")
     allowed: UInts8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+    min_count: float = 0.0
 
     @property
     def is_partial(self) -> bool:
@@ -145,6 +147,8 @@ class Problem(Candidates):
         return {}
 
     def _find_observed(self, k: int) -> Ints:
+        if self.min_count > 0.0:
+            return self._frequent(k)
         out = np.empty(len(self.columns.positions), np.int64)
         n = kernels.gradient.observed_codes(
             self.columns.ptr, self.columns.positions, self.starts, self.y, k, self.n_labels, self.has_order(k), out
@@ -154,6 +158,18 @@ class Problem(Candidates):
             return np.unique(out[:n])
         zeros = columns * self.n_labels + self.y[positions]
         return np.union1d(out[:n], zeros[self.has_order(1)[columns]])
+
+    def _frequent(self, k: int) -> Ints:
+        """The pairs whose values, summed over all places where they occur, reach min_count."""
+        columns = np.repeat(np.arange(len(self.columns)), np.diff(self.columns.ptr))
+        positions = self.columns.positions.astype(np.int64)
+        kept = self.has_order(k)[columns] & (positions - self.starts[positions] >= k - 1)
+        codes = columns[kept]
+        for i in range(k - 1, -1, -1):
+            codes = codes * self.n_labels + self.y[positions[kept] - i]
+        pairs, inverse = np.unique(codes, return_inverse=True)
+        values = self.columns.values[kept] if len(self.columns.values) else None
+        return np.asarray(pairs[np.bincount(inverse, values, len(pairs)) >= self.min_count])
 
 
 def build_problem(
@@ -166,12 +182,14 @@ def build_problem(
     candidates: str | tuple[str, str] = "all",
     merge_twins: bool = True,
     allowed: UInts8 | None = None,
+    min_count: float = 0.0,
 ) -> Problem:
     """Read the families' attributes off the text and merge twins.
 
     `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
     or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
-    that a token may have, if not all are known; `y` must be allowed.
+    that a token may have, if not all are known; `y` must be allowed. `min_count` is for observed candidates: the least
+    sum of values, over the training text, of a pair that counts as observed.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -194,7 +212,7 @@ def build_problem(
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
         text, y, n_labels, families, sources, family_table(families, sources, order),
-        read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed,
+        read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed, min_count,
     )  # fmt: skip
 
 

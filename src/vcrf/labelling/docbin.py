@@ -1,0 +1,55 @@
+"""Label spaCy's DocBin files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vcrf.data.docbin import ATTRIBUTES, is_docbin, read_docs, sentences_of, write_docs
+from vcrf.errors import InputError
+from vcrf.labelling.tagger import Tagger
+
+# What spaCy takes for `pos_`.
+_UPOS = frozenset(
+    [
+        "ADJ",
+        "ADP",
+        "ADV",
+        "AUX",
+        "CCONJ",
+        "CONJ",
+        "DET",
+        "EOL",
+        "INTJ",
+        "NOUN",
+        "NUM",
+        "PART",
+        "PRON",
+        "PROPN",
+        "PUNCT",
+        "SCONJ",
+        "SPACE",
+        "SYM",
+        "VERB",
+        "X",
+    ]
+)
+
+
+def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int | None) -> int:
+    """Write the documents with labels as `pos_` (where all labels can be) or `tag_`; returns their number."""
+    if output is None or not is_docbin(output):
+        raise InputError(f"{path}: documents of spaCy are written to a .spacy file. Pass --output FILE.spacy.")
+    if tag is not None and tag not in ATTRIBUTES:
+        raise InputError(f"{path}: --tag of a .spacy file is upos (pos_) or xpos (tag_), got {tag}.")
+    is_upos = set(tagger.classes_) <= _UPOS
+    if tag == "upos" and not is_upos:
+        raise InputError(f"{path}: spaCy takes universal parts of speech for pos_ only. Pass --tag xpos.")
+    attribute = ATTRIBUTES[str(tag)] if tag is not None else ("pos_" if is_upos else "tag_")
+    docs = read_docs(path)
+    spans = [span for doc in docs for span in sentences_of(doc)]
+    found = tagger.predict([[token.text for token in span] for span in spans])
+    for span, labels in zip(spans, found, strict=True):
+        for token, label in zip(span, labels, strict=True):
+            setattr(token, attribute, str(label))
+    write_docs(docs, output)
+    return len(docs)
