@@ -17,7 +17,7 @@ import vcrf
 from commands import Call
 from vcrf import M3N, VCRF, StructSVM, VExponential, VStructBoost
 from vcrf.arguments.kinds import Choice, Flag, Integer, Kind, Number, Other
-from vcrf.arguments.parameters import ESTIMATOR, FUNCTIONS, PARAMETERS, Parameter, check
+from vcrf.arguments.parameters import ESTIMATOR, FUNCTIONS, GRAPHS, LABELS, PARAMETERS, Parameter, check
 from vcrf.cli.errors import in_options
 from vcrf.errors import InputError
 
@@ -49,7 +49,7 @@ def test_the_signature_is_the_table(estimator: type[VCRF]) -> None:
 
 def test_names_and_options_are_unique() -> None:
     """Of all parameters."""
-    listed = (*ESTIMATOR, *FUNCTIONS)
+    listed = (*ESTIMATOR, *FUNCTIONS, *GRAPHS, *LABELS)
     assert len(PARAMETERS) == len(listed)
     flags = [parameter.flag for parameter in listed if parameter.flag]
     assert len(set(flags)) == len(flags)

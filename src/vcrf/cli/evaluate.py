@@ -79,11 +79,14 @@ def _run(
     constraints: str | None,
 ) -> _Run:  # fmt: skip
     from vcrf.cli.compiling import compile_notice
+    from vcrf.cli.trees import is_tree_model
     from vcrf.data.readers import read_with_layout
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.labelling.loading import load_tagger
     from vcrf.metrics import evaluate as measure
 
+    if is_tree_model(model):
+        return _run_trees(model, data, split, constraints)
     tagger = load_tagger(model, constraints)
     trained = tagger.model_
     check_labels_text(trained, str(model))
@@ -104,6 +107,28 @@ def _run(
     rate = corpus.n_tokens / max(seconds, 1e-9)
     spans = _spans(corpus.labels, predicted, trained.labels)
     return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans)
+
+
+def _run_trees(model: Path, data: Path, split: str | None, constraints: str | None) -> _Run:
+    """A model of trees on trees."""
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.cli.trees import load_trees
+    from vcrf.errors import InputError
+    from vcrf.graphs.trees import read_trees
+    from vcrf.metrics import evaluate as measure
+
+    if constraints is not None:
+        raise InputError("--constraints are for sequences of labels, and this is a model of trees: leave them out.")
+    tagger, label = load_trees(model)
+    trees = read_trees(data, label, split)
+    with compile_notice():
+        tagger.predict(trees.graphs[:1])
+    began = time.perf_counter()
+    predicted = [[str(name) for name in labels] for labels in tagger.predict(trees.graphs)]
+    seconds = time.perf_counter() - began
+    found = measure(trees.labels, predicted)
+    rate = sum(map(len, trees.labels)) / max(seconds, 1e-9)
+    return _Run(str(model), predicted, trees.labels, found, 0, rate, None)
 
 
 def _spans(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,9 +29,11 @@ def explain(
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
 
-    A model that was trained on feature dicts takes these as JSON: '[{"w": "the"}, {"w": "cat"}]'.
+    A model that was trained on feature dicts takes these as JSON: '[{"w": "the"}, {"w": "cat"}]'. For a model of trees
+    TEXT is a CoNLL-U file, whose first sentence is explained.
     """
     from vcrf.cli.compiling import compile_notice
+    from vcrf.cli.trees import explain_tree, is_tree_model
     from vcrf.data.raw import split_tokens
     from vcrf.errors import InputError
     from vcrf.labelling.attributes import reads_attributes
@@ -38,6 +41,14 @@ def explain(
     from vcrf.labelling.labelling import check_reads_words
     from vcrf.labelling.loading import load_tagger
 
+    if is_tree_model(model):
+        with compile_notice():
+            explained_words, words = explain_tree(model, Path(text))
+        if json:
+            print_json({"tokens": [_as_json(found) for found in explained_words]})
+        else:
+            print_explained(explained_words, words, top)
+        return
     tagger = load_tagger(model)
     if reads_attributes(tagger.model_) and text.lstrip().startswith("["):
         tokens = _from_json(text)

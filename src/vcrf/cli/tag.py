@@ -177,6 +177,7 @@ def tag(
     """
     from vcrf.cli.checks import check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
+    from vcrf.cli.trees import is_tree_model, tag_trees
     from vcrf.data.docbin import is_docbin
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.errors import InputError
@@ -196,6 +197,11 @@ def tag(
         check_output("--review", review, {model: "the model", file: "the input"})
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
+    if is_tree_model(model):
+        if nbest or mbr is not None or output_format not in (None, OutputFormat.CONLLU) or promise.is_asked:
+            raise InputError("A model of trees writes CoNLL-U: only --marginals and --output are for it.")
+        _write(tag_trees(model, file, marginals), output)
+        return
     tagger = load_tagger(model, constraints)
     if input_format is InputFormat.ATTRIBUTES:
         if nbest or mbr is not None or output_format is not None or promise.is_asked:

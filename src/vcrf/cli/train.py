@@ -19,7 +19,7 @@ from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_na
 from vcrf.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
-    from vcrf import VCRF, Corpus
+    from vcrf import VCRF, Corpus, GraphCRF
     from vcrf.cli.progress import TrainingProgress
     from vcrf.data.layout import Layout
     from vcrf.solvers.result import IterationRecord
@@ -66,6 +66,7 @@ def train(
     factors: Annotated[bool | None, option("factors")] = None,
     loss: Annotated[str | None, option("loss")] = None,
     surrogate: Annotated[str, option("surrogate")] = "crf",
+    structure: Annotated[str, option("structure")] = "chain",
     constraints: Annotated[str | None, option("constraints")] = None,
     tol: Annotated[float | None, option("tol")] = None,
     max_passes: Annotated[int | None, option("max_passes")] = None,
@@ -89,6 +90,7 @@ def train(
     vcrf train news.tsv --recipe paper --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
     vcrf train my.conllu answers.json --start my.vcrf -o more.vcrf
+    vcrf train trees.conllu --structure tree --tag deprel -o deprel.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
     and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
@@ -102,6 +104,9 @@ def train(
     _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
+    if structure == "tree":
+        _train_trees(given, began)
+        return
     # An estimator has these parameters under the same names.
     parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
     parameters["loss"] = {None: "auto", "none": None}.get(loss, loss)
@@ -139,6 +144,43 @@ def train(
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(exit_code())
+
+
+def _train_trees(given: dict[str, Any], began: float) -> None:
+    """Train on the trees of CoNLL-U files."""
+    from vcrf.cli.trees import read_many, tree_estimator, with_field
+
+    output, split = given["output"], given["split"]
+    tagger, label = tree_estimator(given, column(given["tag"]))
+    trees = read_many(given["data"], label, split)
+    dev = None
+    if given["dev"] is not None or given["dev_split"] is not None:
+        dev = read_many([given["dev"]] if given["dev"] else given["data"], label, given["dev_split"])
+    n_labels = len({name for labels in trees.labels for name in labels})
+    say(f"{len(trees.graphs):,} trees, {sum(map(len, trees.labels)):,} words, {n_labels} labels")
+    with Interrupts() as interrupts:
+        with _watched(tagger, "training", interrupts):
+            tagger.fit(trees.graphs, trees.labels)
+        interrupts.see_model()
+        report = _report(tagger, None, began, {})
+        if dev is not None:
+            report |= _dev_report(dev.labels, tagger.predict(dev.graphs))
+        tagger.model_ = with_field(tagger.model_, label)
+        tagger.save(output)
+    if given["json"]:
+        print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
+    else:
+        _print_report(report, output)
+    if interrupts.is_interrupted:
+        say("Interrupted: the model is the best so far.")
+        raise typer.Exit(exit_code())
+
+
+def _dev_report(true: list[list[str]], predicted: list[list[Any]]) -> dict[str, Any]:
+    from vcrf.metrics import token_error
+
+    error = token_error(true, predicted)
+    return {"dev_token_error": error.rate, "dev_token_error_interval": [error.low, error.high]}
 
 
 def _check_call(
@@ -257,7 +299,7 @@ def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _watched(tagger: VCRF, title: str, interrupts: Interrupts) -> Iterator[TrainingProgress]:
+def _watched(tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts) -> Iterator[TrainingProgress]:
     """Show the tagger's progress on stderr; what the library warns of is said there too."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
@@ -288,7 +330,9 @@ def _saying_warnings() -> Iterator[None]:
         yield
 
 
-def _report(tagger: VCRF, development: Corpus | None, began: float, stages: dict[str, float]) -> dict[str, Any]:
+def _report(
+    tagger: VCRF | GraphCRF, development: Corpus | None, began: float, stages: dict[str, float]
+) -> dict[str, Any]:
     """What --json prints; seconds_reading is all but tuning and solving: files, attributes, columns."""
     solving = tagger.result_.seconds
     tuning = stages["training"] - stages["tuning"] if stages else 0.0
@@ -301,10 +345,7 @@ def _report(tagger: VCRF, development: Corpus | None, began: float, stages: dict
     if stages:
         report["seconds_tuning"] = tuning
     if development is not None:
-        from vcrf.metrics import token_error
-
-        error = token_error(development.labels, tagger.predict(development.tokens))
-        report |= {"dev_token_error": error.rate, "dev_token_error_interval": [error.low, error.high]}
+        report |= _dev_report(development.labels, tagger.predict(development.tokens))
     return report
 
 

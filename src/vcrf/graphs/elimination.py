@@ -80,7 +80,7 @@ class Elimination:
             if needed > budget:
                 raise BudgetError(
                     f"Exact inference on this graph needs {what} {needed:,} entries; the budget is {budget:,}. "
-                    "Use fewer loops or labels (chains and trees need small tables), or raise max_table."
+                    "Use fewer loops or labels (chains and trees need small tables), or raise `max_table`."
                 )
         self.cards = tuple(cards)
         self.n_factors = len(tables)

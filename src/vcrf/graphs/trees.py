@@ -84,18 +84,24 @@ def read_trees(
     text = read_text(path)
     blocks: Iterable[Block] = split_blocks(text.content)
     chosen = blocks if split is None else select_split(blocks, split, text.name)
-    found = Trees([], [], [], [])
-    for words in _sentences(chosen, text.name, label):
-        found.graphs.append(_graph(words, label != "upos", edges))
-        found.labels.append([word.label for word in words])
-        found.words.append([word.form for word in words])
-        found.sources.append(f"{text.name}:{words[0].line}")
+    found = trees_of(chosen, text.name, label, edges)
     if not found.graphs:
         raise InputError(f"{text.name}: no sentences. Expected CoNLL-U. Check that this is the right file.")
     return found
 
 
-def _sentences(blocks: Iterable[Block], name: str, label: str) -> Iterator[list[_Word]]:
+def trees_of(blocks: Iterable[Block], name: str, label: str, edges: str = "tree", is_labelled: bool = True) -> Trees:
+    """The trees of a file's sentences; without labels nothing is asked of their field."""
+    found = Trees([], [], [], [])
+    for words in _sentences(blocks, name, label, is_labelled):
+        found.graphs.append(_graph(words, label != "upos", edges))
+        found.labels.append([word.label for word in words])
+        found.words.append([word.form for word in words])
+        found.sources.append(f"{name}:{words[0].line}")
+    return found
+
+
+def _sentences(blocks: Iterable[Block], name: str, label: str, is_labelled: bool) -> Iterator[list[_Word]]:
     field = LABEL_FIELDS[label]
     for block in blocks:
         rows = word_rows(block, name)
@@ -104,7 +110,8 @@ def _sentences(blocks: Iterable[Block], name: str, label: str) -> Iterator[list[
             line = block.first_line + index
             where = f"{name}:{line}"
             form, head = _filled(row[FORM_FIELD], "FORM", where), _head(row[_HEAD], len(rows), where)
-            words.append(_Word(line, form, row[_UPOS], _label(row[field], label, where), head))
+            own = _label(row[field], label, where) if is_labelled else row[field]
+            words.append(_Word(line, form, row[_UPOS], own, head))
         if words:
             _check_cycles(words, name)
             yield words

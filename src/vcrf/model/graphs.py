@@ -8,7 +8,6 @@ It is a model as that of sequences: `lengths` holds the kind of part of each ent
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -68,10 +67,17 @@ class GraphModel(Model):
 
     def heaviest(self, label: Label, n: int) -> list[Feature]:
         """The n features of largest absolute weight that have a label."""
-        order = np.argsort(-np.abs(self.weights), kind="stable")
-        rows = np.searchsorted(self.ptr, order, side="right") - 1
-        found = (self.feature(int(row), int(j)) for row, j in zip(rows, order, strict=True))
-        return list(islice((feature for feature in found if label in feature.labels), n))
+        kinds, codes = self.lengths.astype(np.int64), self.codes.astype(np.int64)
+        has = np.zeros(len(codes), bool)
+        for kind in np.unique(kinds).tolist():
+            mine = np.flatnonzero(kinds == kind)
+            used, where = np.unique(codes[mine], return_inverse=True)
+            found = np.array([label in self.labels_of(kind, code) for code in used.tolist()], bool)
+            has[mine] = found[where]
+        entries = np.flatnonzero(has)
+        entries = entries[np.argsort(-np.abs(self.weights[entries]), kind="stable")[:n]]
+        rows = np.searchsorted(self.ptr, entries, side="right") - 1
+        return [self.feature(int(row), int(j)) for row, j in zip(rows, entries, strict=True)]
 
     def table(self, attribute: str) -> Floats:
         """Weights of an attribute, one axis for each node of its parts; "edge bias" has the plain ones."""
