@@ -59,11 +59,11 @@ MAX_MARGIN: Recipes = {
 
 # Graphs: what costs the loss of one wrong label.
 GRAPH = replace(
-    _ACCURATE, occurrences=0.1, norm="l2", l1_ratio=0.5, count_power=0.0, factors=False,
+    _ACCURATE, occurrences=0.1, norm="elastic", l1_ratio=0.5, count_power=0.0, factors=False,
     loss="hamming:normalised=False", temperature=1.0, aim=1.0,
 )  # fmt: skip
 # Rows of features, which are brought to length 1.
-MULTILABEL = replace(GRAPH, occurrences=1.0)
+MULTILABEL = replace(GRAPH, occurrences=1.0, norm="l2")
 
 # The parameters that a recipe has a value for.
 NAMES = tuple("base_strength" if field.name == "occurrences" else field.name for field in fields(Recipe)[:-1])

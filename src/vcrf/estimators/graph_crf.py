@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Sweeps there and back before marginals of relaxed graphs are read.
 _SWEEPS = 20
+# What `tol` is on relaxed graphs, unless it is given.
+_RELAXED_TOL = 1e-2
 
 
 class Decoded(NamedTuple):
@@ -176,8 +178,9 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         self.result_ = result
         self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
         self.exact_fraction_ = float(layout.is_exact.mean())
-        for name in ("norm", "l1_ratio", "complexity_strength", "loss", "tol"):
+        for name in ("norm", "l1_ratio", "complexity_strength", "loss"):
             setattr(self, f"{name}_", self._value(name))
+        self.tol_ = self._tol(layout)
         self.base_strength_ = self._value("base_strength", len(problem.weights))
         self.classes_ = classes_of(self.model_)
         warn_unless_converged(result, "max_passes")
@@ -187,6 +190,11 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         """What is in force of a parameter."""
         given = getattr(self, name)
         return self._recipe.value(name, n_examples) if is_open(name, given) else given
+
+    def _tol(self, layout: Layout) -> float:
+        """The relative gap to reach: a relaxed problem is farther from the exact one than its last digits."""
+        is_relaxed = self.tol is None and not layout.is_exact.all()
+        return _RELAXED_TOL if is_relaxed else float(self._value("tol"))
 
     def _penalty(self, complexities: Floats, n_examples: int) -> FamilyPenalty:
         strengths = self._value("complexity_strength") * complexities + self._value("base_strength", n_examples)
@@ -207,7 +215,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         problem = data.problem
         loss = graph_loss(self._loss(), data)
         running: dict[str, Any] = {
-            "tol": self._value("tol"), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
+            "tol": self._tol(problem.layout), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose), "start": start,
         }  # fmt: skip
         if self.surrogate == "m3n":

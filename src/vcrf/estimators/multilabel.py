@@ -124,8 +124,9 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.edges_ = _pairs(self.edges, labels, weights)
         self.scale_ = _find_scale(matrix) if self.scale else Scale(np.zeros(1), np.ones(1))
         given = {name: getattr(self, name) for name in self._parameters if name not in _OWN}
-        if given["base_strength"] is None:
-            given["base_strength"] = recipes.MULTILABEL.value("base_strength", int(np.count_nonzero(weights)) or 1)
+        for name in ("base_strength", "norm"):
+            if given[name] is None:
+                given[name] = recipes.MULTILABEL.value(name, int(np.count_nonzero(weights)) or 1)
         crf = GraphCRF(scale=False, **given)
         self.crf_ = crf.fit(self._graphs(matrix), labels.tolist(), None if sample_weight is None else weights.tolist())
         return self
