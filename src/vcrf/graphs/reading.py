@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from vcrf.errors import InputError
 from vcrf.families.explicit import AttributeText, NamedFeature, read_attributes
@@ -276,6 +275,10 @@ def read_parts(
     return GraphText(text, families, own)
 
 
+def _is_sparse(matrix: Any) -> bool:
+    return hasattr(matrix, "tocsr")
+
+
 def _has_features(features: Any) -> bool:
     return features is not None and not isinstance(features, (int, np.integer)) and _n_rows(features) > 0
 
@@ -300,7 +303,7 @@ def _add_numbers(
                 f"Example {piece.example}: {prefix!r} has {piece.features.shape[1]} features, others have {width}."
             )
     matrix = _joined(given, prefix)
-    is_sparse = sp.issparse(matrix)
+    is_sparse = _is_sparse(matrix)
     if scale is None and is_scaled:
         scale = _find_scale(matrix)
     if is_sparse:
@@ -322,7 +325,7 @@ def _add_numbers(
 def _joined(given: list[tuple[Piece, Ints]], prefix: str) -> Any:
     """All rows in one matrix of float64, sparse if any is."""
     for piece, _ in given:
-        data = piece.features.data if sp.issparse(piece.features) else piece.features
+        data = piece.features.data if _is_sparse(piece.features) else piece.features
         numbers = np.asarray(data)
         if numbers.dtype.kind not in "biuf":
             raise InputError(
@@ -333,7 +336,9 @@ def _joined(given: list[tuple[Piece, Ints]], prefix: str) -> Any:
             raise InputError(
                 f"Example {piece.example}: features of {prefix!r} must be finite and below {_MAX_VALUE:g}."
             )
-    if any(sp.issparse(piece.features) for piece, _ in given):
+    if any(_is_sparse(piece.features) for piece, _ in given):
+        import scipy.sparse as sp  # late: most models have no use for it
+
         stacked = sp.vstack([sp.csr_matrix(piece.features, dtype=np.float64) for piece, _ in given]).tocsr()
         stacked.sum_duplicates()
         stacked.eliminate_zeros()
@@ -344,7 +349,7 @@ def _joined(given: list[tuple[Piece, Ints]], prefix: str) -> Any:
 def _find_scale(matrix: Any) -> Scale:
     """Mean and standard deviation of columns of numbers; columns of 0 and 1 stay, and sparse ones are not shifted."""
     width = matrix.shape[1]
-    if sp.issparse(matrix):
+    if _is_sparse(matrix):
         is_flag = np.ones(width, bool)
         columns = matrix.tocsc()
         counts = np.diff(columns.indptr)
