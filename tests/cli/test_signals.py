@@ -104,8 +104,12 @@ def test_a_signal_waits_for_the_compiler() -> None:
         time.sleep(5.0)
         pytest.fail("the signal is lost")
 
-    with pytest.raises(KeyboardInterrupt), stoppable():
-        work()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), stoppable():
+            work()
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert done == [True]
     assert exit_code() == 129
 

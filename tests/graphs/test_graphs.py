@@ -126,7 +126,7 @@ def test_orders_follow_the_width_of_the_graph() -> None:
     assert elimination_order([3] * 8, [f.scope for f in tree([-1, 0, 0, 1, 1, 2, 2, 6], 3).factors])[1] == 9
     assert elimination_order([2] * 24, [f.scope for f in grid(3, 8, 2).factors])[1] == 2**4
     wide = grid(4, 4, 4)
-    with pytest.raises(BudgetError, match="raise max_table"):
+    with pytest.raises(BudgetError, match="raise `max_table`"):
         ScoredGraph(wide, [np.zeros(wide.shape(f)) for f in range(wide.n_factors)], max_table=500).log_partition()
     # Each table is small enough, all of them are not.
     long = chain(2000, 10, (1, 6))

@@ -23,14 +23,14 @@ class Budget:
         self.next_limit: float | None = None
         evaluate = SmoothObjective.at
 
-        def checked(objective, plan, w):
+        def checked(objective, plan, w, warm=None):
             size = float(np.abs(w).max(initial=0.0))
             self.largest = max(self.largest, size)
             if size > self.limit:
                 self.n_refused += 1
                 self.limit = self.limit if self.next_limit is None else self.next_limit
                 raise BudgetError("too large")
-            return evaluate(objective, plan, w)
+            return evaluate(objective, plan, w, warm)
 
         monkeypatch.setattr(SmoothObjective, "at", checked)
 
