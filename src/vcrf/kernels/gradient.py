@@ -77,10 +77,9 @@ def key_residuals(
 def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
     """out[t] = |r| - r**2 / weight of each residual r = weight * (p - truth): weight * p * (1 - p)."""
     for t in range(len(residuals)):
-        inverse = 1.0 / max(weights[t], 1e-300)
         for b in range(residuals.shape[1]):
             r = abs(residuals[t, b])
-            out[t, b] = r - r * r * inverse
+            out[t, b] = r - r * r / weights[t]
 
 
 @fast_kernel

@@ -173,7 +173,6 @@ class _Run(Run):
         return _standing(self.state)
 
     def _begin(self, start: SolverResult | None) -> None:
-        self.may_ascend = self.may_ascend and start is None
         none = np.zeros(0, np.int64), np.zeros(0)
         self.state = self._best = self._first_state(*(none if start is None else (start.features, start.weights)))
 
@@ -206,7 +205,8 @@ class _Run(Run):
     def _ascend(self) -> None:
         """Begin where dual ascent ends, if there is one; also if it is interrupted."""
         ascent = self.objective.ascent(strengths_of(self.penalty))
-        if ascent is None:
+        begun = np.flatnonzero(self.state.w)
+        if ascent is None or (len(begun) and not ascent.begin(self.state.plan.features[begun], self.state.w[begun])):
             return
         try:
             for _ in rounds(ascent):
