@@ -19,7 +19,7 @@ def _caller(x):
 
 
 def test_a_kernel_called_first_by_a_fast_one_keeps_the_order_of_its_sums():
-    """numba would hand the caller's fast arithmetic on to it, and keep that code for all other callers."""
+    """Else the caller's fast arithmetic would be handed on to it, and kept for all other callers."""
     assert _caller(0.3) == 0.0
     assert _rounded(0.3) == 0.0
     assert _rounded(2.6) == 3.0

@@ -18,7 +18,7 @@ import numpy as np
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.types import Floats, Floats32, Ints, UInts8, UInts32, UInts64
+from vcrf.types import Floats, Floats32, Ints, UInts8, UInts32
 
 # Scores of pairs are exponents: beyond this the start is worth nothing, and must not overflow.
 _LARGEST = 300.0
@@ -196,18 +196,6 @@ def _pair_curvature(i: int, dual: Dual, members: Members, pairs: Floats) -> floa
 
 
 @fast_kernel
-def _take_from_columns(t: int, step: Floats32, dual: Dual, rows: Rows) -> None:
-    """Columns of a token: sums less step, times the column's value."""
-    for g in range(rows.of_token.shape[1]):
-        r = rows.of_token[t, g]
-        for e in range(rows.ptr[r], rows.ptr[r + 1]):
-            z = dual.columns[rows.columns[e]]
-            x = np.float32(rows.values[e]) if len(rows.values) else np.float32(1.0)
-            for b in range(len(step)):
-                z[b] -= x * step[b]
-
-
-@fast_kernel
 def _move(n: int, t0: int, gamma: float, weight: float, dual: Dual, rows: Rows, u: Floats, step: Floats32) -> None:
     """Single labels: the dual posterior by gamma u, the sums by as much times the sentence's weight."""
     n_labels = u.shape[1]
@@ -216,7 +204,13 @@ def _move(n: int, t0: int, gamma: float, weight: float, dual: Dual, rows: Rows, 
         for b in range(n_labels):
             labels[b] += np.float32(gamma * u[t, b])
             step[b] = np.float32(weight * gamma * u[t, b])
-        _take_from_columns(t0 + t, step, dual, rows)
+        for g in range(rows.of_token.shape[1]):
+            r = rows.of_token[t0 + t, g]
+            for e in range(rows.ptr[r], rows.ptr[r + 1]):
+                z = dual.columns[rows.columns[e]]
+                x = np.float32(rows.values[e]) if len(rows.values) else np.float32(1.0)
+                for b in range(n_labels):
+                    z[b] -= x * step[b]
 
 
 @fast_kernel
@@ -230,95 +224,35 @@ def _move_pairs(i: int, gamma: float, weight: float, dual: Dual, pairs: Floats) 
             dual.pairs[a, b] -= weight * step
 
 
-class _Room(NamedTuple):
-    """Arrays for the sentence at hand."""
-
-    raw: Floats32
-    free: Floats32
-    score: Floats
-    bits: UInts64
-    alpha: Floats
-    beta: Floats
-    scale: Floats
-    arcs: Floats
-    pairs: Floats
-    row: Floats
-    step: Floats32
-
-
-@fast_kernel
-def _room(longest: int, n_labels: int) -> _Room:
-    shape, square = (longest, n_labels), (n_labels, n_labels)
-    return _Room(
-        np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty(shape), np.empty(longest * n_labels, np.uint64),
-        np.empty(shape), np.empty(shape), np.empty(longest), np.empty(square), np.empty(square),
-        np.empty(n_labels), np.empty(n_labels, np.float32),
-    )  # fmt: skip
-
-
-@fast_kernel
-def _posterior(i: int, sentences: Sentences, dual: Dual, rows: Rows, members: Members, room: _Room) -> bool:
-    """Messages and sums of pairs of a sentence at the weights of the sums; False where the numbers do not hold them."""
-    t0, n = sentences.ptr[i], sentences.ptr[i + 1] - sentences.ptr[i]
-    for t in range(n):
-        truth = sentences.y[t0 + t]
-        _score_token(t0 + t, truth, sentences.costs[i], dual, rows, members, room.raw[t], room.free[t])
-        _below_largest(room.raw[t], room.score[t])
-    exp_inplace(room.score[:n].reshape(-1), room.bits, room.bits.view(np.float64))
-    if not _forward(n, room.score, room.arcs, room.alpha, room.scale):
-        return False
-    _backward(n, room.score, room.arcs, room.alpha, room.scale, room.beta, room.row, room.pairs)
-    return True
-
-
 @kernel
 def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: Members, dual: Dual) -> None:
     """Visit sentences in this order; `longest` is the number of tokens of the longest."""
-    room = _room(longest, dual.columns.shape[1])
+    n_labels = dual.columns.shape[1]
+    raw, free = np.empty((longest, n_labels), np.float32), np.empty((longest, n_labels), np.float32)
+    score, bits = np.empty((longest, n_labels)), np.empty(longest * n_labels, np.uint64)
+    alpha, beta, scale = np.empty((longest, n_labels)), np.empty((longest, n_labels)), np.empty(longest)
+    arcs, pairs = np.empty((n_labels, n_labels)), np.empty((n_labels, n_labels))
+    row, step = np.empty(n_labels), np.empty(n_labels, np.float32)
     for place in range(len(order)):
         i = order[place]
         t0, n, weight = sentences.ptr[i], sentences.ptr[i + 1] - sentences.ptr[i], sentences.weights[i]
         if place % _PAIRS_KEPT == 0:
-            _score_pairs(dual, members, room.arcs)
-        if not _posterior(i, sentences, dual, rows, members, room):
+            _score_pairs(dual, members, arcs)
+        for t in range(n):
+            _score_token(t0 + t, sentences.y[t0 + t], sentences.costs[i], dual, rows, members, raw[t], free[t])
+            _below_largest(raw[t], score[t])
+        exp_inplace(score[:n].reshape(-1), bits, bits.view(np.float64))
+        if not _forward(n, score, arcs, alpha, scale):
             continue
-        left, curved = _direction(n, t0, dual, room.alpha, room.beta, room.free)
+        _backward(n, score, arcs, alpha, scale, beta, row, pairs)
+        left, curved = _direction(n, t0, dual, alpha, beta, free)
         if members.pairs >= 0:
-            curved += _pair_curvature(i, dual, members, room.pairs)
+            curved += _pair_curvature(i, dual, members, pairs)
         gamma = left / (left + weight * curved + 1e-12)
         dual.left[i] = left
-        _move(n, t0, gamma, weight, dual, rows, room.alpha, room.step)
+        _move(n, t0, gamma, weight, dual, rows, alpha, step)
         if members.pairs >= 0:
-            _move_pairs(i, gamma, weight, dual, room.pairs)
-
-
-@kernel
-def adopt(longest: int, sentences: Sentences, rows: Rows, members: Members, dual: Dual) -> None:
-    """Take the model's posteriors, at the weights of the sums, as those of the dual; the sums stay as they are."""
-    room = _room(longest, dual.columns.shape[1])
-    _score_pairs(dual, members, room.arcs)
-    for i in range(len(sentences.weights)):
-        t0, n = sentences.ptr[i], sentences.ptr[i + 1] - sentences.ptr[i]
-        if _posterior(i, sentences, dual, rows, members, room):
-            for t in range(n):
-                for b in range(room.alpha.shape[1]):
-                    dual.labels[t0 + t, b] = np.float32(room.alpha[t, b] * room.beta[t, b])
-            if members.pairs >= 0:
-                dual.pair_sums[i] = room.pairs.reshape(-1)
-
-
-@kernel
-def sum_labels(sentences: Sentences, rows: Rows, dual: Dual) -> None:
-    """Sums of columns from the posteriors: z = sum_i v_i (features of the truth - features of alpha_i)."""
-    dual.columns[:] = np.float32(0.0)
-    step = np.empty(dual.columns.shape[1], np.float32)
-    for i in range(len(sentences.weights)):
-        weight = np.float32(sentences.weights[i])
-        for t in range(sentences.ptr[i], sentences.ptr[i + 1]):
-            for b in range(len(step)):
-                step[b] = weight * dual.labels[t, b]
-            step[sentences.y[t]] -= weight
-            _take_from_columns(t, step, dual, rows)
+            _move_pairs(i, gamma, weight, dual, pairs)
 
 
 @kernel
@@ -329,27 +263,3 @@ def weights(z: Floats32, group: Ints, members: Members, out: Floats) -> None:
             for b in range(z.shape[1]):
                 size = max(abs(z[j, b]) - members.l1[k], 0.0) * members.inverse[k]
                 out[j, b] += size if z[j, b] > 0.0 else -size
-
-
-@kernel
-def sums_of(w: Floats, group: Ints, members: Members, out: Floats) -> None:
-    """The inverse of `weights`: sums that give these weights, 0 for those that are 0, row by row.
-
-    f(z) = sum_k max(z - l1_k, 0) / l2_k is convex and piecewise linear. min_k (l1_k + |w| l2_k) lies right of the solution,
-    and from there each of Newton's steps leaves a piece for good.
-    """
-    for j in range(len(w)):
-        first, last = members.ptr[group[j]], members.ptr[group[j] + 1]
-        for b in range(w.shape[1]):
-            size, z = abs(w[j, b]), np.inf
-            for k in range(first, last):
-                z = min(z, members.l1[k] + size / members.inverse[k])
-            for _ in range(first, last):
-                value = slope = 0.0
-                for k in range(first, last):
-                    if z > members.l1[k]:
-                        value += (z - members.l1[k]) * members.inverse[k]
-                        slope += members.inverse[k]
-                if slope > 0.0:
-                    z -= (value - size) / slope
-            out[j, b] = 0.0 if size == 0.0 else (z if w[j, b] > 0.0 else -z)

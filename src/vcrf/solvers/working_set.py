@@ -39,6 +39,8 @@ _FIRST_PER_INSTANCE = 1
 _FIRST_STEPS, _LATER_STEPS = 10, 30
 # Features that cost work which one scan may add, in entries (feature, instance) per instance.
 _ENTRIES_PER_INSTANCE = 4
+# Relative gap of a warm start from which on dual ascent is no shorter way.
+_NEAR = 0.5
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
@@ -81,8 +83,8 @@ def solve(
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `structures.chain.is_dense`
     surrogate : which one, and its loss (None: crf with `costs`)
-    dual_start : without a start and with an l2 part, begin by dual ascent where there is one; each of its rounds counts
-        as a pass
+    dual_start : with an l2 part and no start close by, begin by dual ascent where there is one; each of its rounds
+        counts as a pass
     """
     from threadpoolctl import threadpool_limits
 
@@ -178,7 +180,7 @@ class _Run(Run):
 
     def _solve(self) -> Status:
         n_idle, best_gap = 0, np.inf
-        if self.may_ascend:
+        if self.may_ascend and not self._is_near(self.state):
             self._ascend()
         is_rough = self.penalty.is_smooth_part and len(self.state.plan) == 0
         n_steps = _FIRST_STEPS if is_rough else _LATER_STEPS
@@ -202,19 +204,28 @@ class _Run(Run):
                 raise Interrupted(Status.STALLED)
             n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
 
+    def _is_near(self, state: State) -> bool:
+        """Whether a warm start is so close to the optimum that steps from there come sooner to its end."""
+        if not np.any(state.w):
+            return False
+        self.n_short_scans = 0
+        self.state, _, _ = self._certify(state)
+        return self.is_certifiable and self.gap <= _NEAR * self.state.objective
+
     def _ascend(self) -> None:
-        """Begin where dual ascent ends, if there is one; also if it is interrupted."""
+        """Begin where dual ascent ends, if there is one; interrupted, where it is, unless there was a start."""
         ascent = self.objective.ascent(strengths_of(self.penalty))
-        begun = np.flatnonzero(self.state.w)
-        if ascent is None or (len(begun) and not ascent.begin(self.state.plan.features[begun], self.state.w[begun])):
+        if ascent is None:
             return
+        is_over = not np.any(self.state.w)
         try:
             for _ in rounds(ascent):
                 self.objective.n_passes += 1
                 self.check_limit()
+            is_over = True
         finally:
             features, w = ascent.weights()
-            if is_usable(w):
+            if is_over and is_usable(w):
                 self.state = self._best = self._first_state(features, w)
                 self.quasi_newton.on_face = True
 

@@ -53,40 +53,10 @@ class ChainAscent:
         """How far the last visit to each sentence found its two posteriors apart, inf before the first."""
         return self._dual.left
 
-    def begin(self, features: Ints, w: Floats) -> bool:
-        """Begin at the posteriors of these weights in place of the truth; False if some features take no part here."""
-        columns, kinds, codes = self.problem.split_features(features)
-        singles, pairs = kinds == 1, (kinds == 2) & (columns == self.problem.bias_column)
-        if not np.all(singles | pairs if self._members.pairs >= 0 else singles):
-            return False
-        dual, members = self._dual, self._members
-        table = np.zeros(dual.columns.shape)
-        place = np.minimum(np.searchsorted(self._columns, columns[singles]), len(self._columns) - 1)
-        known = self._columns[place] == columns[singles]
-        table[place[known], codes[singles][known]] = w[singles][known]
-        dual.columns[:] = self._sums_of(table, members.group)
-        if members.pairs >= 0:
-            table = np.zeros((1, dual.pairs.size))
-            table[0, codes[pairs]] = w[pairs]
-            dual.pairs[:] = self._sums_of(table, np.array([members.pairs])).reshape(dual.pairs.shape)
-        kernels.dual_ascent.adopt(self._longest, self._sentences, self._rows, members, dual)
-        kernels.dual_ascent.sum_labels(self._sentences, self._rows, dual)
-        if members.pairs >= 0:
-            dual.pairs[:] = (self._sentences.weights @ (self._true_pairs() - dual.pair_sums)).reshape(dual.pairs.shape)
-        return True
-
-    def _sums_of(self, w: Floats, group: Ints) -> Floats:
-        out = np.empty_like(w)
-        kernels.dual_ascent.sums_of(w, group, self._members, out)
-        return out
-
     def visit(self, order: Ints) -> None:
         """Visit sentences, one after another."""
-        kernels.dual_ascent.visit(order, self._longest, self._sentences, self._rows, self._members, self._dual)
-
-    @property
-    def _longest(self) -> int:
-        return int(np.diff(self.problem.sent_ptr).max(initial=1))
+        longest = int(np.diff(self.problem.sent_ptr).max(initial=1))
+        kernels.dual_ascent.visit(order, longest, self._sentences, self._rows, self._members, self._dual)
 
     def weights(self) -> tuple[Ints, Floats]:
         """Features, sorted, and weights that are not 0."""

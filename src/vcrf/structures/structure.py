@@ -132,9 +132,6 @@ class Ascent(Protocol):
     def left(self) -> Floats:
         """How far apart the last visit to each example found its two posteriors, (n_examples,); inf before."""
 
-    def begin(self, features: Ints, w: Floats) -> bool:
-        """Begin at the posteriors of these weights in place of the truth; False if some features take no part here."""
-
     def visit(self, order: Ints) -> None:
         """Visit examples, one after another."""
 
