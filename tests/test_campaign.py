@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -74,3 +76,19 @@ def test_concurrency(tmp_path: Path) -> None:
     state = concurrency._prepare(tmp_path)
     for seed in range(3):
         concurrency._threads(state, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    ("work", "limit", "hangs"), [("while True: pass", 0.5, True), ("import time; time.sleep(600)", 60.0, False)]
+)
+def test_a_hang_is_processor_time(work: str, limit: float, hangs: bool) -> None:
+    """On a busy machine, where a case waits for its turn, it does not hang."""
+    worker = runner._Worker.__new__(runner._Worker)
+    with subprocess.Popen([sys.executable, "-c", work]) as process:
+        worker._process = process
+        worker._allow(limit)
+        deadline = time.monotonic() + (60.0 if hangs else 1.0)
+        while not worker._hangs() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert worker._hangs() is hangs
+        process.kill()

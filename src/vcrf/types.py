@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Floats32: TypeAlias = NDArray[np.float32]
 Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
 UInts32: TypeAlias = NDArray[np.uint32]

@@ -19,7 +19,7 @@ class Part:
     name : what the command line and the table call it
     about : one line for the help
     count : cases that a whole campaign runs
-    limit : seconds that a case may take; more is a hang
+    limit : processor seconds that a case may take; more is a hang
     prepare : called once in each process with a directory of its own; what it returns goes to each case
     attack : runs one case; returns the name of a good end, raises otherwise
     jobs : most processes that make sense; 0 for one a core

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from tests.campaign.part import Finding, Part
 
 # A process may take so long to import, train and compile what its cases need.
 _PREPARING = 900.0
+# A case hangs that takes more processor time than its limit, or this many times as long with nothing to do: on a busy
+# machine a clock on the wall says little.
+_WAITING = 10.0
 # Findings after which a part ends: they are likely to be one.
 _MOST_FINDINGS = 100
 
@@ -83,7 +87,7 @@ class _Worker:
         theirs.close()
         self._number: int | None = None
         self._is_ready = False
-        self._until = time.monotonic() + _PREPARING
+        self._allow(_PREPARING)
 
     def go_on(self, report: Report, queue: Iterator[int]) -> bool:
         """Take what the process has sent and give it the next case; whether there is more to do."""
@@ -98,14 +102,27 @@ class _Worker:
                 if self._number is None:
                     self.end()
                     return False
-                self._until = time.monotonic() + self._part.limit
+                self._allow(self._part.limit)
                 self.pipe.send(self._number)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             self._process.join()
             return self._begin_anew(report, f"the process ended with {self._process.exitcode}")
-        if time.monotonic() > self._until:
-            return self._begin_anew(report, f"hangs: no end after {self._part.limit:g} s")
+        if self._hangs():
+            return self._begin_anew(report, f"hangs: no end after {self._part.limit:g} processor seconds")
         return True
+
+    def _allow(self, seconds: float) -> None:
+        self._until = self._spent() + seconds, time.monotonic() + _WAITING * seconds
+
+    def _hangs(self) -> bool:
+        return self._spent() > self._until[0] or time.monotonic() > self._until[1]
+
+    def _spent(self) -> float:
+        """Processor seconds of the process and of what it has started and waited for."""
+        try:
+            return float(sum(psutil.Process(self._process.pid).cpu_times()[:4]))
+        except psutil.NoSuchProcess:
+            return 0.0
 
     def _begin_anew(self, report: Report, what: str) -> bool:
         self.end()

@@ -86,7 +86,8 @@ def test_without_patience_errors_are_only_recorded(train: vcrf.Corpus, dev: vcrf
     assert all(record.dev_error is None for record in plain.history_)
     assert seen == watched.history_
     assert watched.history_[-1].dev_error == pytest.approx(1.0 - watched.score(dev.tokens, dev.labels))
-    # All weights are zero in the first record: the first label everywhere.
+    # From zero all weights are zero in the first record: the first label everywhere.
+    watched = VCRF(dual_start=False).fit(train.tokens, train.labels, X_dev=dev.tokens, y_dev=dev.labels)
     first = [[watched.classes_[0]] * len(x) for x in dev.tokens]
     assert watched.history_[0].dev_error == pytest.approx(token_error(dev.labels, first).rate)
 

@@ -44,7 +44,8 @@ GIVEN: dict[str, Any] = {
     "factors": None, "loss": "edit", "temperature": 1.25, "tol": 5e-5,
     "families": "paper", "words": 0, "tags": 1, "affix": 1, "candidates": "observed", "complexities": "massart",
     "max_passes": 1000, "n_jobs": 1, "patience": None, "verbose": False, "callback": lambda _: None,
-    "random_state": 3, "constraints": [("VERB", "DET")], "inference": "dense", "word_classes": {"cat": "0", "dog": "0"},
+    "random_state": 3, "constraints": [("VERB", "DET")], "inference": "dense", "dual_start": False,
+    "word_classes": {"cat": "0", "dog": "0"},
 }  # fmt: skip
 
 

@@ -32,13 +32,28 @@ def test_new_sentences_and_labels_reach_the_same_optimum() -> None:
     labels = [
         [f"{label}s" if label == "open1" and i >= 60 else label for label in y] for i, y in enumerate(CORPUS.labels)
     ]
-    cold = VCRF(n_jobs=1).fit(CORPUS.tokens, labels)
-    warm = VCRF(n_jobs=1).fit(CORPUS.tokens, labels, start=old)
-    assert "open1s" in warm.classes_
-    assert "open1s" not in old.classes_
+    ascent = VCRF(n_jobs=1).fit(CORPUS.tokens, labels)
+    for options in ({}, {"dual_start": False}):
+        cold = VCRF(n_jobs=1, **options).fit(CORPUS.tokens, labels)
+        warm = VCRF(n_jobs=1, **options).fit(CORPUS.tokens, labels, start=old)
+        assert "open1s" in warm.classes_
+        assert "open1s" not in old.classes_
+        assert abs(warm.objective_ - cold.objective_) <= warm.gap_ + cold.gap_
+        assert warm.gap_ <= 1e-3 * warm.objective_
+        if options:
+            assert warm.result_.n_passes < cold.result_.n_passes
+        else:  # far from the optimum: seen in a pass, and left for the dual ascent
+            assert warm.result_.n_passes == ascent.result_.n_passes + 1
+            assert warm.objective_ == ascent.objective_
+
+
+def test_a_sentence_more_is_near() -> None:
+    """A start close to the optimum is kept: fewer passes than the dual ascent would take."""
+    old = VCRF(n_jobs=1).fit([*CORPUS.tokens, *CORPUS.tokens], [*CORPUS.labels, *CORPUS.labels])
+    data = [*CORPUS.tokens, *CORPUS.tokens, *CORPUS.tokens[:1]], [*CORPUS.labels, *CORPUS.labels, *CORPUS.labels[:1]]
+    cold, warm = VCRF(n_jobs=1).fit(*data), VCRF(n_jobs=1).fit(*data, start=old)
+    assert warm.result_.n_passes < 0.5 * cold.result_.n_passes
     assert abs(warm.objective_ - cold.objective_) <= warm.gap_ + cold.gap_
-    assert warm.gap_ <= 1e-3 * warm.objective_
-    assert warm.result_.n_passes < cold.result_.n_passes
 
 
 def test_labels_that_are_gone_and_other_features_are_left_out() -> None:

@@ -135,6 +135,10 @@ class SingleVariable:
     def __init__(self, problem, keep):
         self.problem, self.keep = problem, keep
 
+    def ascent(self, loss, weights, strengths):  # noqa: ARG002
+        """No dual ascent: a run begins at zero."""
+        return
+
     def close(self):
         """Nothing to end."""
 

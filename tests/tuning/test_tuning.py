@@ -103,7 +103,7 @@ def test_settled_points_take_fewer_passes_and_say_their_gap(train: vcrf.Corpus, 
     passes: dict[float | None, int] = {}
     for settle in (None, 1e-2):
         seen: list[int] = []
-        found = VCRF(tol=1e-5, callback=lambda r, seen=seen: seen.append(r.n_passes)).tune(
+        found = VCRF(tol=1e-5, dual_start=False, callback=lambda r, seen=seen: seen.append(r.n_passes)).tune(
             *arguments, settle=settle, complexity_strengths=[0.0], base_strengths=[0.01, 0.002]
         )
         passes[settle] = len(seen)
@@ -202,7 +202,9 @@ class CtrlC:
 
 def test_interrupted_in_the_third_fold(train: vcrf.Corpus) -> None:
     """The two folds that are complete make the table, and the best point is trained."""
-    found = VCRF(tol=1e-2, callback=CtrlC(2 * 4 + 1)).tune(train.tokens, train.labels, folds=3, **GRID)
+    found = VCRF(tol=1e-2, dual_start=False, callback=CtrlC(2 * 4 + 1)).tune(
+        train.tokens, train.labels, folds=3, **GRID
+    )
     assert found.is_interrupted
     assert [row.n_folds for row in found.rows] == [2] * 4
     assert found.best == best_row(found.rows)
@@ -211,7 +213,7 @@ def test_interrupted_in_the_third_fold(train: vcrf.Corpus) -> None:
 
 def test_interrupted_in_the_first_fold(train: vcrf.Corpus) -> None:
     """What is done of it makes the table."""
-    found = VCRF(tol=1e-2, callback=CtrlC(2)).tune(train.tokens, train.labels, folds=3, **GRID)
+    found = VCRF(tol=1e-2, dual_start=False, callback=CtrlC(2)).tune(train.tokens, train.labels, folds=3, **GRID)
     assert [(row.complexity_strength, row.base_strength) for row in found.rows] == POINTS[:2]
     assert found.is_interrupted
 

@@ -218,6 +218,13 @@ ESTIMATOR = (
         flag="--inference",
     ),
     Parameter(
+        "dual_start", True, Flag(),
+        "Whether training begins by visiting the sentences one by one, where the norm has an l2 part. Same result.",
+        "Dual ascent: it takes a third of the time of steps from zero to the same certificate. Not with labels left "
+        "open, nor with another loss than a cost for each wrong label.",
+        flag="--dual-start/--no-dual-start",
+    ),
+    Parameter(
         "word_classes", None, Other("path, mapping or WordClasses"),
         "Word classes: word TAB class lines, of `vcrf classes` or a lexicon.",
         "The path of such a file, or a mapping from words to names (`vcrf.classes.learn_classes`). Families that read "

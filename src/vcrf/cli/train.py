@@ -71,6 +71,7 @@ def train(
     tol: Annotated[float | None, option("tol")] = None,
     max_passes: Annotated[int | None, option("max_passes")] = None,
     inference: Annotated[str, option("inference")] = "auto",
+    dual_start: Annotated[bool, option("dual_start")] = True,
     n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
     random_state: Annotated[int | None, option("random_state", min=0)] = None,
     start: Annotated[Path | None, option("start")] = None,

@@ -102,6 +102,7 @@ class Parameters(SequenceEstimator):
         random_state: int | None = None,
         constraints: str | Sequence[tuple[Label, Label]] | Constraints | None = None,
         inference: str = "auto",
+        dual_start: bool = True,
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
     ) -> None:
         self.recipe = recipe
@@ -128,6 +129,7 @@ class Parameters(SequenceEstimator):
         self.random_state = random_state
         self.constraints = constraints
         self.inference = inference
+        self.dual_start = dual_start
         self.word_classes = word_classes
 
     def _check_parameters(self) -> None:

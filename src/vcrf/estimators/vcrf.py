@@ -298,7 +298,7 @@ class VCRF(Trained, Parameters):
             )  # fmt: skip
         return solve(
             problem, self._penalty(data), surrogate=data.surrogate, start=start,
-            watch=watch, lattice=self.inference, **self._running(),
+            watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
         )  # fmt: skip
 
     def _judged(self, result: SolverResult) -> SolverResult:

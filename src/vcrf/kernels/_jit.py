@@ -35,8 +35,12 @@ def fast_kernel(function: F) -> F:
     return _compiled(function, fastmath=_FAST, forceinline=True)
 
 
-def _compiled(function: F, **options: Any) -> F:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+def _compiled(function: F, *, fastmath: Any = False, forceinline: bool = False, **options: Any) -> F:
+    # Both are said even where they are off: what is left open numba takes from the caller that is being compiled, and
+    # machine code would depend on who calls first.
+    compiled: Any = numba.njit(
+        nogil=True, error_model="numpy", fastmath=fastmath, forceinline=forceinline, **options
+    )(function)  # fmt: skip
     if hasattr(compiled, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1, for debugging
         # As cache=True does, but a cache that cannot be had is no error.
         compiled._cache = cache_of(function)

@@ -73,6 +73,15 @@ def key_residuals(
                 target[o + b] += flat[r + b]
 
 
+@kernel
+def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
+    """out[t] = |r| - r**2 / weight of each residual r = weight * (p - truth): weight * p * (1 - p)."""
+    for t in range(len(residuals)):
+        for b in range(residuals.shape[1]):
+            r = abs(residuals[t, b])
+            out[t, b] = r - r * r / weights[t]
+
+
 @fast_kernel
 def _dense_gradient(
     col_ptr: Ints,

@@ -218,9 +218,13 @@ class BoundPenalty:
         group = np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
         return np.asarray(np.bincount(group, share, len(self.ptr) - 1), np.float64)[self.groups_of(features)]
 
+    def column_groups(self, k: int) -> Ints:
+        """Group of parts of kind k with each column."""
+        return np.asarray(self._sorts * (self.problem.order + 1) + k)
+
     def column_thresholds(self, k: int) -> Floats:
         """Threshold of parts of kind k with each column, inf where there is no such family."""
-        return self.group_thresholds[self._sorts * (self.problem.order + 1) + k]
+        return self.group_thresholds[self.column_groups(k)]
 
     def smooth(self, groups: Ints, w: Floats) -> tuple[float, Floats]:
         """Value and gradient of the penalty less its l1 part: zero for a pure L1 penalty."""

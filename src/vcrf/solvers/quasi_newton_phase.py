@@ -50,6 +50,7 @@ class QuasiNewtonPhase:
     def minimise(self, state: State, target: float, max_steps: int) -> State:
         """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
         n_cut = 0
+        self.run.settling.begin_round(state.objective)
         for i in range(1, max_steps + 1):
             if self.run.gap_on_working_set(state) <= target * state.objective:
                 break
@@ -60,6 +61,8 @@ class QuasiNewtonPhase:
             # Steps that must be shortened say that OWL-QN's cut directions do not fit any more.
             self.on_face = self.on_face or n_cut > 0.15 * max_steps
             state = new
+            if self.run.settling.is_slow(state.objective) and self.run.has_to_settle(state):
+                break
             if i % 10 == 0:
                 self.run.report_state(state, "face" if self.on_face else "owlqn")
                 state = self.run.drop_idle(state)

@@ -18,11 +18,13 @@ from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Candidates, Problem
 from vcrf.solvers.certificate import certify
+from vcrf.solvers.dual_start import is_usable, rounds, strengths_of
 from vcrf.solvers.newton_phase import NewtonPhase
 from vcrf.solvers.policy import Phase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.settling import Settling
 from vcrf.solvers.state import State
 from vcrf.structures.structure import Scan
 from vcrf.surrogates.choice import crf
@@ -37,6 +39,8 @@ _FIRST_PER_INSTANCE = 1
 _FIRST_STEPS, _LATER_STEPS = 10, 30
 # Features that cost work which one scan may add, in entries (feature, instance) per instance.
 _ENTRIES_PER_INSTANCE = 4
+# Relative gap of a warm start from which on dual ascent is no shorter way.
+_NEAR = 0.5
 # While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
 _GAP_MOVES = 0.7
 _MAX_PASSES = 20_000
@@ -57,6 +61,7 @@ def solve(
     watch: Watch | None = None,
     lattice: str = "auto",
     surrogate: Surrogate | None = None,
+    dual_start: bool = True,
 ) -> SolverResult:
     """Minimise to a certified relative gap.
 
@@ -72,11 +77,14 @@ def solve(
     start : warm start, for instance the result at neighbouring strengths
     callback : see `Callback`; Ctrl-C has the same effect as its returning True
     screen : leave out columns whose counts show that they stay at zero (False: keep all, for testing)
-    settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when a hundred passes
-        decrease the objective by less than this share (None: tol / 100, and the gap has to rest too)
+    settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when ten steps
+        decrease the objective by less than a tenth of this share (None: a hundred passes by less than tol / 100, and
+        the gap has to rest too)
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `structures.chain.is_dense`
     surrogate : which one, and its loss (None: crf with `costs`)
+    dual_start : with an l2 part and no start close by, begin by dual ascent where there is one; each of its rounds
+        counts as a pass
     """
     from threadpoolctl import threadpool_limits
 
@@ -87,7 +95,7 @@ def solve(
         choice = crf(problem, costs) if surrogate is None else surrogate
         run = _Run(
             problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
-            gap_moves, has_to_settle, lattice,
+            gap_moves, has_to_settle, lattice, dual_start,
         )  # fmt: skip
         return run.run(start)
 
@@ -130,6 +138,7 @@ class _Run(Run):
         gap_moves: float,
         has_to_settle: bool,
         lattice: str,
+        dual_start: bool = True,
     ) -> None:
         self.problem, self.penalty, self.settle, self.gap_moves = problem, penalty, settle, gap_moves
         self.limits = {k: penalty.column_thresholds(k) for k in problem.kinds}
@@ -145,8 +154,10 @@ class _Run(Run):
         self.n_short_scans = problem.order
         self.variances: Any = None
         self.quasi_newton = QuasiNewtonPhase(self)
+        self.may_ascend = dual_start and penalty.is_smooth_part
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.newton = NewtonPhase(self, has_to_settle)
+        self.settling = Settling(settle if has_to_settle else 0.0)
         self.excess = np.inf
         self.n_vain, self.least_gap = 0, np.inf
         self.refusal: BudgetError | None = None  # why the last trial could not be evaluated
@@ -164,20 +175,24 @@ class _Run(Run):
         return _standing(self.state)
 
     def _begin(self, start: SolverResult | None) -> None:
-        self.state = self._best = self._first_state(start)
+        none = np.zeros(0, np.int64), np.zeros(0)
+        self.state = self._best = self._first_state(*(none if start is None else (start.features, start.weights)))
 
     def _solve(self) -> Status:
         n_idle, best_gap = 0, np.inf
-        n_steps = _FIRST_STEPS if self.penalty.is_smooth_part else _LATER_STEPS
+        if self.may_ascend and not self._is_near(self.state):
+            self._ascend()
+        is_rough = self.penalty.is_smooth_part and len(self.state.plan) == 0
+        n_steps = _FIRST_STEPS if is_rough else _LATER_STEPS
         while True:
-            self.state, scan = self._certify(self.state)
+            self.state, point, scan = self._certify(self.state)
             self.report("scan")
             if self.is_certified:
                 return Status.CONVERGED
             if not self.objective.is_convex and self.violation <= self.tol:
                 return Status.STATIONARY
             self.check_limit()
-            self.state = self._next_working_set(self.state, scan)
+            self.state = self._next_working_set(self.state, point, scan)
             before = self.state.objective
             self.state = self._minimise(self.state, n_steps)
             self._check_settled(self.state)
@@ -189,22 +204,48 @@ class _Run(Run):
                 raise Interrupted(Status.STALLED)
             n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
 
+    def _is_near(self, state: State) -> bool:
+        """Whether a warm start is so close to the optimum that steps from there come sooner to its end."""
+        if not np.any(state.w):
+            return False
+        self.n_short_scans = 0
+        self.state, _, _ = self._certify(state)
+        return self.is_certifiable and self.gap <= _NEAR * self.state.objective
+
+    def _ascend(self) -> None:
+        """Begin where dual ascent ends, if there is one; interrupted, where it is, unless there was a start."""
+        ascent = self.objective.ascent(strengths_of(self.penalty))
+        if ascent is None:
+            return
+        is_over = not np.any(self.state.w)
+        try:
+            for _ in rounds(ascent):
+                self.objective.n_passes += 1
+                self.check_limit()
+            is_over = True
+        finally:
+            features, w = ascent.weights()
+            if is_over and is_usable(w):
+                self.state = self._best = self._first_state(features, w)
+                self.quasi_newton.on_face = True
+
     def _minimise(self, state: State, n_steps: int) -> State:
         """Newton steps near the optimum; else quasi-Newton steps, and Newton's on the most curved weights."""
         self.newton.is_large_round = False
         if self.newton.decide(state) is Phase.NEWTON:
             return self.newton.minimise(state)
         state = self.quasi_newton.minimise(state, self._target(state), n_steps)
-        return self.newton.polish(state) if self.newton.is_worth_polishing(state) else state
+        is_worth = self.settling.share == 0.0 and self.newton.is_worth_polishing(state)
+        return self.newton.polish(state) if is_worth else state
 
     def _salvage(self, status: Status) -> Status:
         self.n_short_scans = 0
-        self.state, _ = self._certify(self._best if self._best.objective <= self.state.objective else self.state)
+        self.state, _, _ = self._certify(self._best if self._best.objective <= self.state.objective else self.state)
         return Status.UNCERTIFIED if status is Status.STALLED and not self.is_penalised else status
 
     def _adopt(self, features: Ints, w: Floats) -> None:
         self.n_short_scans = 0
-        self.state, _ = self._certify(self._compile(features, w))
+        self.state, _, _ = self._certify(self._compile(features, w))
 
     def _check_settled(self, state: State) -> None:
         """Stop where only Newton steps could close the gap, and they cannot be had.
@@ -213,6 +254,8 @@ class _Run(Run):
         """
         if not self.objective.is_convex:
             return
+        if self.settling.is_over and self.has_to_settle(state):
+            raise Interrupted(Status.SETTLED)
         now = self.objective.n_passes, state.objective, self.gap_at(state.objective)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if self.newton.is_large_round:
@@ -234,23 +277,22 @@ class _Run(Run):
                     raise Interrupted(Status.SETTLED)
             self.mark = now
 
-    def _first_state(self, start: SolverResult | None) -> State:
-        if self.penalty.is_smooth_part and np.any(self.penalty.group_thresholds == 0.0):
-            features = self._all_candidates()
-        elif start is not None:
-            features = start.features
-        else:
-            features = np.zeros(0, np.int64)
-        w = np.zeros(len(features))
-        if start is not None:
-            column, _, _ = self.problem.split_features(start.features)
-            kept = self.objective.keep[column] & np.isfinite(self.penalty.thresholds(start.features))
-            features = (
-                np.union1d(features, start.features[kept]) if len(features) != len(start.features) else features[kept]
-            )
-            w = np.zeros(len(features))
-            w[np.searchsorted(features, start.features[kept])] = start.weights[kept]
-        return self._compile(features, w)
+    def has_to_settle(self, state: State) -> bool:
+        """Whether nothing but more quasi-Newton steps could close the gap, and the run was told when to end them."""
+        n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
+        return self.settling.share > 0.0 and self.is_certifiable and not self.newton.may_model(n_free)
+
+    def _first_state(self, features: Ints, w: Floats) -> State:
+        """These weights, as far as they are candidates, on the features to begin with."""
+        column, _, _ = self.problem.split_features(features)
+        kept = self.objective.keep[column] & np.isfinite(self.penalty.thresholds(features))
+        features, w = features[kept], w[kept]
+        if not (self.penalty.is_smooth_part and np.any(self.penalty.group_thresholds == 0.0)):
+            return self._compile(features, w)
+        every = np.union1d(self._all_candidates(), features)
+        weights = np.zeros(len(every))
+        weights[np.searchsorted(every, features)] = w
+        return self._compile(every, weights)
 
     def _all_candidates(self) -> Ints:
         """Every candidate: an L2 penalty leaves none at zero."""
@@ -314,7 +356,7 @@ class _Run(Run):
     def _out_of_passes(self) -> Status:
         return Status.MAX_PASSES if self.is_penalised else Status.UNCERTIFIED
 
-    def _certify(self, state: State) -> tuple[State, Scan]:
+    def _certify(self, state: State) -> tuple[State, Point, Scan]:
         """Value, gradient and lower bound from a scan of all candidates."""
         share = self.newton.scan_share(state)
         limits = self.limits if share == 1.0 else {k: share * limit for k, limit in self.limits.items()}
@@ -329,8 +371,7 @@ class _Run(Run):
         state = self._state(state, point)
         self.violation = self._kkt_violation(state, scan) if scan.is_complete else np.inf
         self._best = state
-        self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
-        return state, scan
+        return state, point, scan
 
     def _kkt_violation(self, state: State, scan: Scan) -> float:
         """Largest violation of the optimality conditions, relative to the feature's threshold.
@@ -345,12 +386,13 @@ class _Run(Run):
         beyond = np.abs(scan.gradients[outside]) - thresholds
         return max(inside, float((beyond / np.where(thresholds > 0.0, thresholds, largest)).max(initial=0.0)))
 
-    def _next_working_set(self, state: State, scan: Scan) -> State:
+    def _next_working_set(self, state: State, point: Point, scan: Scan) -> State:
         """Add the violators, drop the idle."""
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
         new = self._most_violated(state, scan)
         if len(new) or np.count_nonzero(idle) > 0.3 * len(idle):
             return self._change_working_set(state, ~idle, new)
+        self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
         return state
 
     def _most_violated(self, state: State, scan: Scan) -> Ints:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import group_columns
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.structures.arc_hessian import arc_hessian
 from vcrf.structures.arcs import ArcPotentials, arc_potentials, arcs_of, compile_arcs
+from vcrf.structures.ascent import ChainAscent, chain_ascent
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
 from vcrf.structures.gradient import gradient_of
@@ -20,7 +22,7 @@ from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessia
 from vcrf.structures.level_scan import LevelScan
 from vcrf.structures.plan import ChainPlan, compile_features
 from vcrf.structures.scan import Posteriors, scan_dense
-from vcrf.structures.structure import Purpose, Scan, Wanted, wanted
+from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
     ArcVariances,
     ChainPotentials,
@@ -127,10 +129,11 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
+        out = np.empty_like(residuals)
+        kernels.gradient.variances(residuals, weights, out)
         return gradient_of(
-            plan, np.abs(residuals) - residuals**2 / weights[:, None], np.abs(slots) - slots**2 / per_slot,
-            plain, self.problem.n_labels, self.workers, power=2,
-        )  # fmt: skip
+            plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.problem.n_labels, self.workers, power=2
+        )
 
     # ----- scan
 
@@ -149,6 +152,10 @@ class Chain:
             found = scan_dense(self, Posteriors.of(sums), wanted)
             return found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
         return LevelScan(self, sums, gradient, wanted).run(may_stop)
+
+    def ascent(self, loss: TrainingLoss, weights: Floats, strengths: Strengths) -> ChainAscent | None:
+        """Dual ascent over the sentences; None if there is none."""
+        return chain_ascent(self, loss, weights, strengths)
 
     # ----- second derivatives
 

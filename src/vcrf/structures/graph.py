@@ -18,7 +18,7 @@ from vcrf.errors import InputError
 from vcrf.graphs.inference import N_BLOCKS, GraphInference
 from vcrf.problem.graphs import GraphProblem
 from vcrf.structures.graph_loss import GraphLoss
-from vcrf.structures.structure import Purpose, Scan, Wanted, wanted
+from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
@@ -190,6 +190,10 @@ class GraphStructure:
     @property
     def is_convex(self) -> bool:
         return not self.problem.is_partial
+
+    def ascent(self, loss: GraphLoss, weights: Floats, strengths: Strengths) -> None:  # noqa: ARG002 - the seam's signature
+        """There is none."""
+        return
 
     def close(self) -> None:
         self.inference.close()

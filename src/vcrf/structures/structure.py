@@ -111,6 +111,34 @@ def wanted(keep: Bools, mass: Floats, limits: dict[int, Floats]) -> Wanted:
     return Wanted(limits, mass, {k: np.flatnonzero(keep & (mass > limit)) for k, limit in limits.items()})
 
 
+class Strengths(NamedTuple):
+    """A penalty with an l2 part, as dual ascent sees it.
+
+    groups[kind] is (n_columns,), the group of parts of a kind with each column, and limits[kind] their thresholds; the
+    members of group g have l1[ptr[g] : ptr[g + 1]] and l2 likewise.
+    """
+
+    groups: dict[int, Ints]
+    limits: dict[int, Floats]
+    ptr: Ints
+    l1: Floats
+    l2: Floats
+
+
+class Ascent(Protocol):
+    """Dual ascent over examples: a distribution over the outputs of each, and weights that follow from them."""
+
+    @property
+    def left(self) -> Floats:
+        """How far apart the last visit to each example found its two posteriors, (n_examples,); inf before."""
+
+    def visit(self, order: Ints) -> None:
+        """Visit examples, one after another."""
+
+    def weights(self) -> tuple[Ints, Floats]:
+        """Features, sorted, and their weights."""
+
+
 class Structure(Protocol):
     """What is summed over: a chain of labels, or any other structure. It keeps nothing between two calls."""
 
@@ -162,6 +190,9 @@ class Structure(Protocol):
 
     def sentence_gradients(self, sums: Any, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
         """Weights of the examples and their weighted gradients, some at a time."""
+
+    def ascent(self, loss: Any, weights: Floats, strengths: Strengths) -> Ascent | None:
+        """Dual ascent for the mean of the values, so much weight on each example; None if there is none."""
 
     def close(self) -> None:
         """End the threads."""

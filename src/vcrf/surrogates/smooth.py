@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vcrf.structures.structure import Plan, Potentials, Purpose, Scan, Structure, Sums
+from vcrf.structures.structure import Ascent, Plan, Potentials, Purpose, Scan, Strengths, Structure, Sums
 from vcrf.surrogates.outer import Outer
 from vcrf.surrogates.similar import SimilarLoss, add_between
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -146,6 +146,10 @@ class SmoothObjective:
         out = self.structure.hessian(sums, chosen, stride, scale)
         add_between(out, self.structure.sentence_gradients(sums, chosen))
         return out
+
+    def ascent(self, strengths: Strengths) -> Ascent | None:
+        """Dual ascent; None where the structure has none, or where F is not a mean."""
+        return self.structure.ascent(self.loss, self.weights, strengths) if self.outer.is_linear else None
 
     def _sums(self, potentials: Potentials, loss: Any) -> tuple[float, Sums]:
         """One pass, and F; where the shares follow from the values, in two sweeps, values first."""

@@ -1,0 +1,128 @@
+"""Dual ascent on chains: weights to begin with, from visits to one sentence after another.
+
+Order 1 and plain pairs of labels take part; longer patterns, and pairs with words, begin at zero.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf import kernels
+from vcrf.structures.plan import compile_features
+from vcrf.structures.structure import Strengths
+from vcrf.structures.training_loss import TrainingLoss
+from vcrf.types import Floats, Floats32, Ints, UInts8
+
+if TYPE_CHECKING:
+    from vcrf.structures.chain import Chain
+
+# Bytes that an ascent may take for an entry (column, token) of the problem: a fraction of what steps take.
+_MOST_BYTES = 64
+
+
+class ChainAscent:
+    """A distribution over the label sequences of each sentence, and the sums of features that follow from it."""
+
+    def __init__(self, chain: Chain, loss: TrainingLoss, weights: Floats, strengths: Strengths) -> None:
+        self.problem, self._chain = chain.problem, chain
+        problem, n_labels = chain.problem, chain.problem.n_labels
+        self._columns = np.flatnonzero(chain.keep & np.isfinite(strengths.limits[1]))
+        of_label = compile_features(problem, chain.groups, self._features(1, self._columns, 0))
+        self._rows = kernels.dual_ascent.Rows(
+            of_label.rows, of_label.row_ptr, of_label.row_features, of_label.row_values
+        )
+        self._members = self._find_members(strengths)
+        self._sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
+        labels = np.zeros((problem.n_tokens, n_labels), np.float32)
+        labels[np.arange(problem.n_tokens), problem.y] = 1.0
+        has_pairs = self._members.pairs >= 0
+        self._dual = kernels.dual_ascent.Dual(
+            np.zeros((len(self._columns), n_labels), np.float32), np.zeros((n_labels, n_labels)), labels,
+            self._true_pairs() if has_pairs else np.zeros((0, 0), np.float32), np.full(self.n_examples, np.inf),
+        )  # fmt: skip
+
+    @property
+    def n_examples(self) -> int:
+        """Sentences."""
+        return self.problem.text.n_sentences
+
+    @property
+    def left(self) -> Floats:
+        """How far the last visit to each sentence found its two posteriors apart, inf before the first."""
+        return self._dual.left
+
+    def visit(self, order: Ints) -> None:
+        """Visit sentences, one after another."""
+        longest = int(np.diff(self.problem.sent_ptr).max(initial=1))
+        kernels.dual_ascent.visit(order, longest, self._sentences, self._rows, self._members, self._dual)
+
+    def weights(self) -> tuple[Ints, Floats]:
+        """Features, sorted, and weights that are not 0."""
+        features, w = self._nonzero(1, self._columns, self._dual.columns, self._members.group, self._members.labels)
+        if self._members.pairs < 0:
+            return features, w
+        bias, group = np.array([self.problem.bias_column]), np.array([self._members.pairs])
+        pairs = self._dual.pairs.reshape(1, -1).astype(np.float32)
+        more, more_w = self._nonzero(2, bias, pairs, group, self._members.pair_labels.reshape(1, -1))
+        features, w = np.concatenate([features, more]), np.concatenate([w, more_w])
+        order = np.argsort(features)
+        return features[order], w[order]
+
+    def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints, is_candidate: UInts8) -> tuple[Ints, Floats]:
+        w = np.zeros(z.shape)
+        kernels.dual_ascent.weights(z, group, self._members, w)
+        if len(is_candidate):
+            w *= is_candidate
+        row, assignment = np.nonzero(w)
+        return self._features(kind, columns[row], assignment), w[row, assignment]
+
+    def _features(self, kind: int, columns: Ints, assignments: Ints | int) -> Ints:
+        each = np.broadcast_to(assignments, columns.shape).astype(np.uint32)
+        return self.problem.join_features(columns.astype(np.uint32), kind, each)
+
+    def _find_members(self, strengths: Strengths) -> kernels.dual_ascent.Members:
+        problem, n_labels = self.problem, self.problem.n_labels
+        bias = problem.bias_column
+        has_pairs = 2 in strengths.groups and bias >= 0 and np.isfinite(strengths.limits[2][bias])
+        pair_labels = np.ones((n_labels, n_labels), np.uint8)
+        if has_pairs and problem.observed_for(2):
+            pair_labels[:] = _is_observed(problem.observed(2), np.array([bias]), n_labels**2).reshape(n_labels, -1)
+        labels = np.zeros((0, n_labels), np.uint8)
+        if problem.observed_for(1):
+            labels = _is_observed(problem.observed(1), self._columns, n_labels)
+        return kernels.dual_ascent.Members(
+            strengths.groups[1][self._columns], int(strengths.groups[2][bias]) if has_pairs else -1, strengths.ptr,
+            strengths.l1.astype(np.float32), (1.0 / strengths.l2).astype(np.float32), labels, pair_labels,
+        )  # fmt: skip
+
+    def _true_pairs(self) -> Floats32:
+        """How often each pair of labels stands in each sentence, (n_sentences, L * L)."""
+        problem, n_labels = self.problem, self.problem.n_labels
+        second = np.flatnonzero(problem.has_part(2))
+        pairs = np.zeros((self.n_examples, n_labels * n_labels), np.float32)
+        codes = problem.y[second - 1].astype(np.int64) * n_labels + problem.y[second]
+        np.add.at(pairs, (problem.example_of[second], codes), np.float32(1.0))
+        return pairs
+
+
+def _is_observed(codes: Ints, columns: Ints, width: int) -> UInts8:
+    """Which assignments of each column are among the codes column * width + assignment, (n_columns, width)."""
+    wanted = columns[:, None] * width + np.arange(width)
+    return np.isin(wanted, codes).astype(np.uint8)
+
+
+def chain_ascent(chain: Chain, loss: TrainingLoss, weights: Floats, strengths: Strengths) -> ChainAscent | None:
+    """The ascent of a problem; None where there is none, or where it would take too much memory.
+
+    Labels left open have no concave dual, and a loss automaton no posteriors of single labels.
+    """
+    problem = chain.problem
+    if problem.is_partial or loss.automata is not None or not np.any(chain.keep):
+        return None
+    n_labels, n_columns = problem.n_labels, int(np.count_nonzero(chain.keep))
+    n_bytes = 4 * n_labels * (n_columns + problem.n_tokens + problem.text.n_sentences * n_labels)
+    if n_bytes > _MOST_BYTES * len(problem.columns.positions):
+        return None
+    return ChainAscent(chain, loss, weights, strengths)
