@@ -3,7 +3,7 @@
     python benchmarks/trust.py simulate [--draws 1000]
     python benchmarks/trust.py splits basque english hindi [--models FOLDER] [--draws 200]
     python benchmarks/trust.py power [NAMES] [--models FOLDER]
-    python benchmarks/trust.py calibrated [NAMES] [--models FOLDER] [--crfsuite]
+    python benchmarks/trust.py calibrated [NAMES] [--models FOLDER] [--crfsuite [--max-iterations N]]
 
 `simulate` draws calibration sets from a population of invented sentences whose rates are known, and counts how often
 the error among accepted tokens is above the promise; then the same where each sentence says itself eight times, with a
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -222,7 +223,7 @@ def other_test(units: Units, max_error: float, delta: float) -> float:
     return best
 
 
-def calibrated(names: list[str], folder: Path | None, is_beside: bool) -> None:
+def calibrated(names: list[str], folder: Path | None, is_beside: bool, max_iterations: int | None) -> None:
     """Expected calibration error and mean log-likelihood on the test split, before and after calibrating on dev."""
     for name in names:
         label = LABELS.get(name, "upos")
@@ -243,7 +244,7 @@ def calibrated(names: list[str], folder: Path | None, is_beside: bool) -> None:
             flush=True,
         )
         if is_beside:
-            beside(name, label, X, y)
+            beside(name, label, X, y, max_iterations)
 
 
 def mean_likelihood(tagger: VCRF, X: list[Any], y: list[Any]) -> float:
@@ -267,13 +268,17 @@ def show_probabilities(name: str, tool: str, labels: list[Any], rows: list[Any],
     )
 
 
-def beside(name: str, label: str, X: list[Any], y: list[Any]) -> None:
-    """CRFsuite with c1 = c2 = 0.1 and 19 attributes a token."""
+def beside(name: str, label: str, X: list[Any], y: list[Any], max_iterations: int | None) -> None:
+    """CRFsuite with c1 = c2 = 0.1 and 19 attributes a token; without a limit it stops by its own criterion."""
     from sklearn_crfsuite import CRF
 
-    crf = CRF(algorithm="lbfgs", c1=0.1, c2=0.1, all_possible_transitions=True)
+    crf = CRF(algorithm="lbfgs", c1=0.1, c2=0.1, all_possible_transitions=True, max_iterations=max_iterations)
     X_train, y_train = peers.read_treebank(name, "train", label)
-    crf.fit([peers.usual_attributes(x) for x in X_train], y_train)
+    attributes = [peers.usual_attributes(x) for x in X_train]
+    started = time.process_time()
+    crf.fit(attributes, y_train)
+    n_done, seconds = len(crf.training_log_.iterations), time.process_time() - started
+    print(f"{name}: CRFsuite: {n_done} iterations, {seconds:.0f} s of processor time", flush=True)
     test = [peers.usual_attributes(x) for x in X]
     show_probabilities(name, "CRFsuite", crf.predict(test), crf.predict_marginals(test), y)
 
@@ -285,6 +290,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path)
     parser.add_argument("--draws", type=int)
     parser.add_argument("--crfsuite", action="store_true")
+    parser.add_argument("--max-iterations", type=peers.at_least(1), help="of CRFsuite")
     options = parser.parse_args()
     if options.what == "simulate":
         simulate(options.draws or 1000)
@@ -293,7 +299,7 @@ def main() -> None:
     elif options.what == "power":
         power(options.names, options.models)
     else:
-        calibrated(options.names, options.models, options.crfsuite)
+        calibrated(options.names, options.models, options.crfsuite, options.max_iterations)
 
 
 if __name__ == "__main__":

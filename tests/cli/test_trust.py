@@ -101,6 +101,22 @@ def test_trust_shows_the_table(folder: Path, call: Call) -> None:
     assert "tokens accepted" in call(*asked).stdout
 
 
+def test_pooled_promises(folder: Path, call: Call) -> None:
+    """--average pooled marks what Python does not accept, and says how the tokens are counted."""
+    tagger = load(folder / "model.vcrf")
+    X = [line.split() for line in (folder / "new.txt").read_text(encoding="utf-8").splitlines()]
+    asked = ("--max-error", "20%", "--average", "pooled", "--longest", 9)
+    result = call("tag", folder / "model.vcrf", folder / "new.txt", *asked, "--format", "json")
+    found = tagger.predict_selective(X, 0.2, average="pooled", longest=9)
+    assert [json.loads(line)["check"] for line in result.stdout.splitlines()] == [
+        [not a for a in row] for row in found.accepted
+    ]
+    assert "of at most 9 tokens" in result.stderr
+    table = json.loads(call("trust", folder / "model.vcrf", folder / "test.conllu", *asked, "--json").stdout)
+    assert table["average"] == "pooled"
+    assert {row["longest"] for row in table["promises"]} == {9}
+
+
 def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     """The same sentences in every format, and what a tool answers can be trained on."""
     asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 5)
@@ -129,6 +145,9 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--nbest", "2"), "about the best labels"),
         (("tag", "model.vcrf", "new.txt", "--review", "x"), "add --max-error"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--unit", "span"), "--unit span needs labels"),
+        (("tag", "model.vcrf", "new.txt", "--average", "pooled"), "add --max-error"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--longest", "9"), "--longest is for"),
+        (("trust", "model.vcrf", "test.conllu", "--longest", "9"), "--longest is for"),
         (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
         (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
     ],

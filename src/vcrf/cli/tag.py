@@ -44,6 +44,8 @@ class _Promise(NamedTuple):
     max_error: str | None
     confidence: str
     unit: str
+    average: str
+    longest: int | None
     label_sets: str | None
     report: bool
     review: Path | None
@@ -70,6 +72,8 @@ class _Promise(NamedTuple):
             raise InputError(
                 "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
             )
+        if (self.average != "sentences" or self.longest is not None) and self.max_error is None:
+            raise InputError("--average and --longest are about what --max-error accepts: add --max-error 1%.")
         if self.review is not None and self.max_error is None:
             raise InputError("--review writes what --max-error does not accept: add --max-error 1%.")
 
@@ -81,7 +85,7 @@ class _Promise(NamedTuple):
         accepted = sets = None
         if self.max_error is not None:
             limit, sure = share("--max-error", self.max_error), share("--confidence", self.confidence)
-            accepted = tagger.acceptance(limit, sure, self.unit)
+            accepted = tagger.acceptance(limit, sure, self.unit, self.average, self.longest)
         if self.label_sets is not None and calibration is not None:
             sets = set_threshold(calibration, share("--label-sets", self.label_sets), self.unit)
         return accepted, sets
@@ -143,6 +147,8 @@ def tag(
     max_error: Annotated[str | None, option("max_error", show_default=False)] = None,
     confidence: Annotated[str, option("confidence")] = "95%",
     unit: Annotated[str, option("unit")] = "token",
+    average: Annotated[str, option("average")] = "sentences",
+    longest: Annotated[int | None, option("longest")] = None,
     label_sets: Annotated[str | None, option("miss", show_default=False)] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Say on stderr how many labels are wrong, and whether the text is alike.")
@@ -191,7 +197,7 @@ def tag(
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:
         raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
-    promise = _Promise(max_error, confidence, unit, label_sets, report, review)
+    promise = _Promise(max_error, confidence, unit, average, longest, label_sets, report, review)
     promise.check(mbr, nbest, constraints)
     if review is not None:
         check_output("--review", review, {model: "the model", file: "the input"})

@@ -151,7 +151,7 @@ def _with_trust(
     out = []
     left = iter(found)
     for block in observe(tagger, list(X)):
-        rows = [] if wanted.acceptance is None else unit_sureness(block, tagger.model_, wanted.acceptance.unit)
+        rows = [] if wanted.acceptance is None else unit_sureness(block, tagger.model_, wanted.acceptance)
         sets = [] if wanted.sets is None else label_sets(block, tagger.model_, wanted.sets.threshold)
         for i, (a, b) in enumerate(pairwise(block.scores.sent_ptr.tolist())):
             (best,) = next(left)

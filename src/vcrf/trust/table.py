@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from vcrf.trust.calibration import Calibration, Units
-from vcrf.trust.reliability import Reliability, reliability
+from vcrf.trust.calibration import Units
+from vcrf.trust.reliability import Reliability
 from vcrf.trust.selective import GRID, Acceptance, accept, accepted, rates, sentence_values
 from vcrf.types import Floats
 
 _DRAWS = 2000
+# Promises along a band.
+_LIMITS = 40
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class TrustRow:
     Attributes
     ----------
     acceptance : the threshold of the calibration sentences
-    share : share of units accepted here, a mean over sentences
+    share : share of units accepted here, averaged as the promise is
     sentence_share : share of sentences accepted whole
     error : share of errors among the accepted, nan if there are none
     low, high : 95 % interval of it, by the bootstrap over sentences
@@ -44,6 +46,23 @@ class TrustRow:
 
 
 @dataclass(frozen=True, eq=False)
+class Band:
+    """What is certified at one confidence: with it, the error at a share accepted is at most `max_error`.
+
+    Each point is a promise of its own; that all of them hold together is not promised.
+
+    Attributes
+    ----------
+    share : (n,) share of units accepted on the labelled sentences, rising
+    max_error : (n,) the promise
+    """
+
+    confidence: float
+    share: Floats
+    max_error: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class TrustTable:
     """Promises and how they are kept.
 
@@ -53,6 +72,7 @@ class TrustTable:
     share, error : (n_thresholds,) risk against coverage on these sentences, from strict to loose
     reliability : of these sentences, at the tagger's own temperature
     unit : "token", "sentence" or "span"
+    known, new : the units of the calibration sentences, and of these
     """
 
     rows: list[TrustRow]
@@ -60,28 +80,36 @@ class TrustTable:
     error: Floats
     reliability: Reliability
     unit: str
+    known: Units
+    new: Units
+
+    def band(self, confidence: float = 0.95) -> Band:
+        """What is certified, for promises from half the strictest of the rows to twice the loosest."""
+        asked = [row.acceptance.max_error for row in self.rows]
+        limits = np.geomspace(min(asked) / 2.0, min(2.0 * max(asked), 0.99), _LIMITS)
+        found = [accept(self.known, float(limit), confidence, self.unit) for limit in limits]
+        kept = [a for a in found if a.is_any]
+        shares = np.array([rates(self.new, a.threshold)[0] for a in kept])
+        return Band(confidence, np.maximum.accumulate(shares), np.array([a.max_error for a in kept]))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the error against the share accepted, with the promises, and the reliability diagram."""
+        """Draw the error against the share accepted, with what is certified, and the reliability diagram."""
         from vcrf.trust.plots import plot_trust
 
         plot_trust(self, Path(path))
 
 
 def trust_table(
-    calibration: Calibration, test: Calibration, max_errors: Sequence[float], confidences: Sequence[float], unit: str
+    known: Units, new: Units, max_errors: Sequence[float], confidences: Sequence[float], unit: str, test: Reliability
 ) -> TrustTable:
-    """Thresholds from the calibration, tried on other sentences."""
-    known, new = calibration.units(unit), test.units(unit)
+    """Thresholds from the units of the calibration, tried on those of other sentences, whose reliability is given."""
     rows = [
         _row(accept(known, max_error, confidence, unit), new)
         for max_error in sorted(max_errors)
         for confidence in sorted(confidences)
     ]
     shares, errors = zip(*(rates(new, float(t)) for t in GRID), strict=True)
-    return TrustTable(
-        rows, np.array(shares), np.array(errors), reliability(test.sureness, test.is_wrong), unit,
-    )  # fmt: skip
+    return TrustTable(rows, np.array(shares), np.array(errors), test, unit, known, new)
 
 
 def _row(acceptance: Acceptance, units: Units) -> TrustRow:
