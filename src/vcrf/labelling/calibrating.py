@@ -17,7 +17,7 @@ from vcrf.arguments.inputs import (
     read_text,
     sorted_classes,
 )
-from vcrf.decoding.probability import log_probabilities, sequence_events
+from vcrf.decoding.probability import entity_events, log_probabilities, sequence_events
 from vcrf.decoding.schemes import scheme_of
 from vcrf.errors import InputError
 from vcrf.labelling.observing import Observed, observe, spans_of
@@ -145,28 +145,38 @@ def _sureness_at(block: Observed, s: float) -> Floats:
 
 
 def _spans(blocks: list[Observed], labels: list[list[Label]], model: Model) -> dict[str, Any]:
-    """Predicted spans: how sure, and whether the truth has them."""
+    """Predicted spans: how sure, and whether the truth has them. True spans: how probable, and whether found."""
+    scheme = scheme_of(model.labels)
     counts, sureness, is_wrong = [0], [np.zeros(0)], []
+    true_counts, true_probability, is_found = [0], [np.zeros(0)], []
     for block in blocks:
         found, probabilities = spans_of(block, model)
+        true = [_true_spans(y) if scheme else [] for y in labels[block.first : block.first + len(found)]]
         sureness.append(probabilities)
-        for spans, true in zip(found, labels[block.first :], strict=False):
-            right = _true_spans(true)
+        if scheme:
+            events = entity_events(block.scores, true, block.first, model.labels, scheme)
+            true_probability.append(np.exp(log_probabilities(block.scores, events)))
+        for spans, right in zip(found, true, strict=True):
             counts.append(len(spans))
             is_wrong += [span not in right for span in spans]
+            true_counts.append(len(right))
+            is_found += [span in spans for span in right]
     return {
         "span_ptr": np.cumsum(counts, dtype=np.int64),
         "span_sureness": _float32(sureness),
         "span_is_wrong": np.array(is_wrong, np.uint8),
+        "true_span_ptr": np.cumsum(true_counts, dtype=np.int64),
+        "true_span_probability": _float32(true_probability),
+        "true_span_is_found": np.array(is_found, np.uint8),
     }
 
 
-def _true_spans(labels: list[Label]) -> set[Entity]:
+def _true_spans(labels: list[Label]) -> list[Entity]:
     """Spans of the truth; labels that mark none, which the model cannot know, have none."""
     try:
-        return set(entities(labels))
+        return entities(labels)
     except InputError:
-        return set()
+        return []
 
 
 def _float32(parts: Sequence[Floats]) -> Any:

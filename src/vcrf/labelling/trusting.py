@@ -56,11 +56,12 @@ class LabelSets:
 
     Attributes
     ----------
-    sets : one list a sentence, a list of labels a token: the predicted one first, then by probability
+    sets : one list a sentence, a list of labels a token: the predicted one first, then by probability. With unit
+        "span" one list a sentence of (first, last, kind, probability): the predicted spans first, then by probability.
     threshold : the promise
     """
 
-    sets: list[list[list[Label]]]
+    sets: list[list[Any]]
     threshold: SetThreshold
 
     @property
@@ -141,11 +142,17 @@ class Trusting:
         ----------
         X : iterable of sentences
         miss : number between 0 and 1
-        unit : "token", or "sentence" for sets of which all hold the truth with probability 1 - miss
+        unit : "token", "sentence" for sets of which all hold the truth with probability 1 - miss, or "span"
+            Sets of spans hold all but a share of `miss` of the true spans of a sentence that has any, in expectation.
         """
+        from vcrf.labelling.span_sets import span_sets
+
         chosen = set_threshold(self._calibration(), miss, unit)
-        sets: list[list[list[Label]]] = []
+        sets: list[list[Any]] = []
         for block in self._observed(X):
+            if unit == "span":
+                sets += span_sets(block, self._model(), chosen.threshold)
+                continue
             listed = label_sets(block, self._model(), chosen.threshold)
             sets += [listed[a:b] for a, b in pairwise(block.scores.sent_ptr.tolist())]
         return LabelSets(sets, chosen)

@@ -90,6 +90,9 @@ class Calibration:
     sequence_probability : (n_sentences,) float32, probability of the best sequence
     unknown_share : (n_sentences,) float32, share of words that training had not seen
     span_ptr, span_sureness, span_is_wrong : predicted spans, likewise
+    true_span_ptr : (n_sentences + 1,) int64, true spans of each sentence; all 0 where labels mark none
+    true_span_probability : (n_true_spans,) float32
+    true_span_is_found : (n_true_spans,) uint8, whether it is predicted
     """
 
     calibration_temperature: float
@@ -108,6 +111,9 @@ class Calibration:
     span_ptr: Ints
     span_sureness: Floats32
     span_is_wrong: Bytes
+    true_span_ptr: Ints
+    true_span_probability: Floats32
+    true_span_is_found: Bytes
 
     @property
     def n_sentences(self) -> int:
