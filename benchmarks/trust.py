@@ -11,8 +11,8 @@ the error among accepted tokens is above the promise; then the same where each s
 test that takes tokens for independent beside ours. `splits` does it with random halves of held-out sentences of
 treebanks. `power` has the share of tokens accepted beside the share that an oracle would accept, for each test.
 `calibrated` compares probabilities. `spans` takes runs of proper nouns for names, and has the sets of spans by their
-probability beside those of the k best sequences, at the same promise. Taggers are `VCRF()` trained on the train split; with --models they are kept in a
-folder as files and read from there.
+probability beside those of the k best sequences, at the same promise. Taggers are `VCRF()` trained on the train split;
+with --models they are kept in a folder as files and read from there.
 """
 
 from __future__ import annotations
@@ -212,11 +212,12 @@ def power(names: list[str], folder: Path | None) -> None:
             pooled_share, pooled_error = rates(units.pooled(longest), pooled.threshold)
             print(
                 f"{name}: {dev.n_sentences} sentences, max_error {max_error}: accepted {share:.3f}, error {error:.4f}, "
-                f"oracle {oracle_share(units, max_error):.3f}; Hoeffding-Bentkus {rates(units, plain)[0]:.3f}; binomial, one "
-                f"token a sentence {rates(units, drawn)[0]:.3f}; pooled, at most {longest} tokens: {pooled_share:.3f}, error "
-                f"{pooled_error:.4f}, oracle {oracle_share(units.pooled(longest), max_error):.3f}; whole "
-                f"sentences, binomial {rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
-                f"{oracle_share(test.units('sentence'), max_error):.3f}; missing {ours.n_missing}",
+                f"oracle {oracle_share(units, max_error):.3f}, missing {ours.n_missing}; Hoeffding-Bentkus "
+                f"{rates(units, plain)[0]:.3f}; binomial, one token a sentence {rates(units, drawn)[0]:.3f}; pooled, at "
+                f"most {longest} tokens: {pooled_share:.3f}, error {pooled_error:.4f}, oracle "
+                f"{oracle_share(units.pooled(longest), max_error):.3f}; whole sentences, binomial "
+                f"{rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
+                f"{oracle_share(test.units('sentence'), max_error):.3f}",
                 flush=True,
             )
 

@@ -114,7 +114,7 @@ def test_sets_of_all_spans_are_refused() -> None:
     with pytest.raises(InputError, match="need 19 calibration sentences with a span, there are 0"):
         set_threshold(with_true_spans(np.zeros(50, np.int64), empty, empty), 0.05, "span")
     ones = np.ones(50, np.int64)
-    with pytest.raises(InputError, match="less than 0.001 sure"):
+    with pytest.raises(InputError, match=r"less than 0\.001 sure"):
         set_threshold(with_true_spans(ones, np.full(50, 1e-5), np.zeros(50)), 0.05, "span")
     promise = set_threshold(with_true_spans(ones, np.full(50, 0.2), np.zeros(50)), 0.05, "span")
     assert promise.threshold == pytest.approx(0.2)
