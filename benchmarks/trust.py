@@ -213,8 +213,8 @@ def power(names: list[str], folder: Path | None) -> None:
             print(
                 f"{name}: {dev.n_sentences} sentences, max_error {max_error}: accepted {share:.3f}, error {error:.4f}, "
                 f"oracle {oracle_share(units, max_error):.3f}, missing {ours.n_missing}; Hoeffding-Bentkus "
-                f"{rates(units, plain)[0]:.3f}; binomial, one token a sentence {rates(units, drawn)[0]:.3f}; pooled, at "
-                f"most {longest} tokens: {pooled_share:.3f}, error {pooled_error:.4f}, oracle "
+                f"{rates(units, plain)[0]:.3f}; binomial, one token a sentence {rates(units, drawn)[0]:.3f}; pooled, "
+                f"at most {longest} tokens: {pooled_share:.3f}, error {pooled_error:.4f}, oracle "
                 f"{oracle_share(units.pooled(longest), max_error):.3f}; whole sentences, binomial "
                 f"{rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
                 f"{oracle_share(test.units('sentence'), max_error):.3f}",
