@@ -122,10 +122,11 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 5)
     lines = [json.loads(line) for line in call(*asked, "--to", "jsonl").stdout.splitlines()]
     assert len(lines) == 5
-    scores = [line["score"] for line in lines]
+    scores = [line["usefulness"] for line in lines]
     assert scores == sorted(scores, reverse=True)
     studio = json.loads(call(*asked, "--to", "label-studio").stdout)
     assert [task["data"]["tokens"] for task in studio] == [line["tokens"] for line in lines]
+    assert [task["predictions"][0]["score"] for task in studio] == [line["probability"] for line in lines]
     for task in studio:
         task["annotations"] = task.pop("predictions")
     (folder / "answers.json").write_text(json.dumps(studio), encoding="utf-8")

@@ -94,9 +94,11 @@ def _tasks(tagger: ModelTagger, file: RawFile, number: int, by: str, per: str, d
         found = tagger.suggest([sentence.tokens for sentence in sentences], number, by, per, diversity)
     except InputError as error:
         raise InputError(located(str(error), places)) from error
+    chosen = [sentences[s.number].tokens for s in found]
+    values = tagger.sequence_probability(chosen, [s.labels for s in found])
     return [
-        Task(sentences[s.number].tokens, [str(label) for label in s.labels], s.usefulness, places[s.number])
-        for s in found
+        Task(tokens, [str(label) for label in s.labels], s.usefulness, float(value), places[s.number])
+        for s, tokens, value in zip(found, chosen, values, strict=True)
     ]
 
 

@@ -26,12 +26,14 @@ class Task(NamedTuple):
     ----------
     tokens, labels : the sentence and what a tagger says of it
     usefulness : why it was chosen
+    probability : of the labels
     source : where it was read
     """
 
     tokens: Sequence[str]
     labels: Sequence[str]
     usefulness: float
+    probability: float
     source: str
 
 
@@ -60,8 +62,13 @@ def _studio_task(task: Task, scheme: str) -> dict[str, Any]:
         }
         for r in regions_of(task.tokens, task.labels, scheme)
     ]  # fmt: skip
-    data = {"text": text, "tokens": list(task.tokens), "scheme": scheme, "source": task.source}
-    return {"data": data, "predictions": [{"model_version": "vcrf", "score": task.usefulness, "result": result}]}
+    data = {
+        "text": text, "tokens": list(task.tokens), "scheme": scheme, "usefulness": task.usefulness,
+        "source": task.source,
+    }  # fmt: skip
+    # Label Studio refuses scores that are not from 0 to 1.
+    score = min(max(task.probability, 0.0), 1.0)
+    return {"data": data, "predictions": [{"model_version": "vcrf", "score": score, "result": result}]}
 
 
 def prodigy(tasks: Iterable[Task], scheme: str) -> str:
@@ -84,17 +91,18 @@ def _prodigy_task(task: Task, scheme: str) -> dict[str, Any]:
              "label": r.labels[0]}
             for r in regions_of(task.tokens, task.labels, scheme)
         ],
-        "meta": {"scheme": scheme, "score": task.usefulness, "source": task.source},
+        "meta": {
+            "scheme": scheme, "usefulness": task.usefulness, "probability": task.probability, "source": task.source,
+        },
     }  # fmt: skip
 
 
 def json_lines(tasks: Iterable[Task]) -> str:
     """One object a line: tokens and labels; null is a label that is open."""
     return "".join(
-        json.dumps({"tokens": list(t.tokens), "labels": list(t.labels), "score": t.usefulness, "source": t.source},
-                   ensure_ascii=False) + "\n"
+        json.dumps({**t._asdict(), "tokens": list(t.tokens), "labels": list(t.labels)}, ensure_ascii=False) + "\n"
         for t in tasks
-    )  # fmt: skip
+    )
 
 
 def regions_of(tokens: Sequence[str], labels: Sequence[str], scheme: str) -> list[Region]:
@@ -152,7 +160,9 @@ def parse_annotations(content: str, name: str) -> Iterator[Sentence]:
 
 
 def _studio_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
-    data = _object(task.get("data"), f"{where}: `data`")
+    if "data" not in task:
+        raise InputError(f"{where}: expected `data` and `annotations`. Export as JSON from Label Studio, not JSON-MIN.")
+    data = _object(task["data"], f"{where}: `data`")
     answers = [a for a in task.get("annotations") or [] if isinstance(a, dict) and not a.get("was_cancelled")]
     if not answers:
         return  # nobody has labelled it yet
@@ -170,12 +180,14 @@ def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
         return  # rejected or ignored
     tokens = _tokens(task, where)
     given = task.get("labels", task.get("label", task.get("entities")))
-    if "spans" not in task and isinstance(given, list) and len(given) == len(tokens) and not _are_triples(given):
+    if "spans" not in task and isinstance(given, list) and len(given) == len(tokens) and not _are_regions(given):
         yield Sentence(tokens, tuple(_open_label(label, where) for label in given), where)
         return
     if "spans" in task:
         spans = [_object(span, where) for span in _listed(task["spans"], f"{where}: `spans`")]
         regions = [_region(span.get("start"), span.get("end"), [span.get("label")], where) for span in spans]
+    elif given is None and "answer" in task:  # Prodigy leaves them out where nothing was marked
+        regions = []
     elif isinstance(given, list):
         regions = [_region(*_triple(item, where), where) for item in given]
     else:
@@ -261,8 +273,11 @@ def _triple(item: Any, where: str) -> tuple[Any, Any, list[Any]]:
     return item[0], item[1], [item[2]]
 
 
-def _are_triples(items: list[Any]) -> bool:
-    return bool(items) and all(isinstance(item, list) and len(item) == 3 and type(item[0]) is int for item in items)
+def _are_regions(items: list[Any]) -> bool:
+    """Whether these are doccano's regions, not labels of tokens."""
+    return any(
+        isinstance(item, dict) or (isinstance(item, list) and len(item) == 3 and type(item[0]) is int) for item in items
+    )
 
 
 def _open_label(label: Any, where: str) -> Any:
