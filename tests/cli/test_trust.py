@@ -139,9 +139,9 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("tag", "plain.vcrf", "new.txt", "--max-error", "1%"), "vcrf calibrate MODEL DATA"),
-        (("tag", "plain.vcrf", "new.txt", "--report"), "vcrf calibrate MODEL DATA"),
-        (("trust", "plain.vcrf", "test.conllu"), "vcrf calibrate MODEL DATA"),
+        (("tag", "plain.vcrf", "new.txt", "--max-error", "1%"), "vcrf calibrate plain.vcrf DATA"),
+        (("tag", "plain.vcrf", "new.txt", "--report"), "vcrf calibrate plain.vcrf DATA"),
+        (("trust", "plain.vcrf", "test.conllu"), "vcrf calibrate plain.vcrf DATA"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "2"), "expected a share between 0 and 1"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--nbest", "2"), "about the best labels"),
         (("tag", "model.vcrf", "new.txt", "--review", "x"), "add --max-error"),

@@ -205,10 +205,22 @@ def test_training_sentences_are_refused(plain: VCRF, corpus: Corpus) -> None:
     """They would make every promise void."""
     with pytest.raises(InputError, match="was trained on"):
         plain.calibrate(*part(corpus, 0, 120))
+    for first, last in ((0, 300), (0, 121)):
+        with pytest.raises(InputError, match="Among these are the sentences"):
+            plain.calibrate(*part(corpus, first, last))
+    X, y = part(corpus, 0, 300)
+    with pytest.raises(InputError, match="Among these are the sentences"):
+        plain.calibrate(X[120:] + X[:120], y[120:] + y[:120])
     with pytest.raises(InputError, match="got none"):
         plain.calibrate([[]], [[]])
     with pytest.raises(InputError, match="str or an int"):
         plain.calibrate([["a"]], [[None]])
+
+
+def test_promises_are_not_judged_by_their_own_sentences(tagger: VCRF, corpus: Corpus) -> None:
+    """The calibration sentences say nothing new."""
+    with pytest.raises(InputError, match="was calibrated with"):
+        tagger.trust(*part(corpus, 120, 520))
 
 
 def test_eight_sentences_one_label_one_token_and_unknown_labels() -> None:
@@ -240,5 +252,10 @@ def test_spans_are_units_where_labels_mark_them() -> None:
     assert found.accepted[0][1] is True
     units = tagger.model_.calibration.units("span")
     assert units.ptr[-1] == 120
+    # Where no span is accepted the tokens outside are still none of its business.
+    nothing = tagger.predict_selective([["Ada", "slept", "Paris"]], 0.001, unit="span")
+    assert not nothing.acceptance.is_any
+    assert nothing.accepted == [[label == "O" for label in nothing.labels[0]]]
+    assert nothing.sureness[0][1] == 1.0
     with pytest.raises(InputError, match="mark spans"):
         VCRF(n_jobs=1).fit([["a"]], [["A"]]).calibrate([["b"]], [["A"]]).acceptance(unit="span")

@@ -80,6 +80,9 @@ def test_too_few_sentences_give_every_label_and_say_so() -> None:
     assert "11 more" in found.message
     enough = calibration_with([2] * 19, np.full(38, 0.9), np.zeros(38, bool))
     assert set_threshold(enough, 0.05).threshold > 1.0
+    assert "The predicted label is enough: the expected share of tokens" in set_threshold(enough, 0.05).message
+    found = with_true_spans(np.ones(50, np.int64), np.full(50, 0.9), np.ones(50))
+    assert "The predicted spans are enough: of the true spans" in set_threshold(found, 0.05, "span").message
 
 
 def with_true_spans(counts: np.ndarray, probability: np.ndarray, is_found: np.ndarray) -> Calibration:

@@ -181,7 +181,7 @@ def tag(
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
-    from vcrf.cli.checks import check_output, read_loss
+    from vcrf.cli.checks import check_calibrated, check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.cli.trees import is_tree_model, tag_trees
     from vcrf.data.docbin import is_docbin
@@ -232,6 +232,8 @@ def tag(
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
+    if promise.is_asked:
+        check_calibrated(tagger, model)
     text = open_raw(file, cast(Any, input_format.value), column(tag), form, layout)
     has_notes = marginals or promise.has_notes
     check_written_column(text, has_notes, output_format.value if output_format else None)

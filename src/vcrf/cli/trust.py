@@ -49,7 +49,7 @@ def trust(
     The error on DATA is a mean over sentences, and so is the promise, or both are pooled (--average); its interval is
     for 95 %.
     """
-    from vcrf.cli.checks import check_output, check_picture_file
+    from vcrf.cli.checks import check_calibrated, check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.labelled import read_labelled
     from vcrf.labelling.loading import load_tagger
@@ -60,7 +60,7 @@ def trust(
     limits = [share("--max-error", text) for text in max_error]
     sure = [share("--confidence", text) for text in confidence]
     tagger = load_tagger(model)
-    tagger._calibration()
+    check_calibrated(tagger, model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
     with compile_notice(), about(data):
         table = tagger.trust(corpus.tokens, labels, limits, sure, unit, average, longest)

@@ -22,7 +22,7 @@ from vcrf.decoding.schemes import scheme_of
 from vcrf.errors import InputError
 from vcrf.labelling.observing import Observed, observe, spans_of
 from vcrf.metrics.entities import Entity, entities
-from vcrf.model.facts import data_checksum
+from vcrf.model.facts import TrainingFacts, data_checksum
 from vcrf.trust.calibration import Calibration
 from vcrf.trust.reliability import reliability
 from vcrf.trust.temperature import Sweeps, best_temperature
@@ -41,11 +41,8 @@ def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted
     sentences, labels = held_out(X, y)
     model = tagger._model()
     checksum = _checksum(sentences, labels)
-    if model.facts is not None and model.facts.data_checksum == checksum:
-        raise InputError(
-            "These are the sentences that the model was trained on: expected others, which it has not seen. Keep some "
-            "back before training, or label new ones."
-        )
+    if model.facts is not None:
+        _check_unseen(sentences, labels, checksum, model.facts)
     blocks = list(observe(tagger, sentences))
     truth = _truth(blocks, labels, model)
     fitted = (_fit_temperature if is_fitted else _unfitted)(blocks, labels, truth, model)
@@ -57,6 +54,28 @@ def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted
         unknown_share=_float32([block.unknown_share for block in blocks]),
         **_spans(blocks, labels, model),
     )  # fmt: skip
+
+
+def check_not_calibrated_with(calibration: Calibration, found: Calibration) -> None:
+    """Refuse to judge promises by the sentences that they were made from."""
+    if calibration.data_checksum == found.data_checksum:
+        raise InputError(
+            "These are the sentences that the model was calibrated with: how promises are kept shows only on others."
+        )
+
+
+def _check_unseen(
+    sentences: list[Sequence[Any]], labels: list[list[Label]], checksum: str, facts: TrainingFacts
+) -> None:
+    """Refuse the training sentences, also where they are the first or the last of a file that has more."""
+    n = facts.n_sentences
+    parts = [slice(0, n), slice(len(labels) - n, None)] if len(labels) > n else []
+    if facts.data_checksum in (checksum, *(_checksum(sentences[part], labels[part]) for part in parts)):
+        which = "Among these are" if parts else "These are"
+        raise InputError(
+            f"{which} the sentences that the model was trained on: expected others, which it has not seen. Keep some "
+            "back before training (`split` names a part of a file), or label new ones."
+        )
 
 
 def held_out(X: Iterable[Any], y: Iterable[Any]) -> tuple[list[Sequence[Any]], list[list[Label]]]:

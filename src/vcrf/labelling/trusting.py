@@ -133,7 +133,7 @@ class Trusting:
             labels += block.names(self._model())
             sureness += unit_sureness(block, self._model(), chosen)
         decided = [accepted(np.array(row), chosen.threshold).tolist() for row in sureness]
-        return Selection(labels, decided, sureness, chosen)
+        return Selection(labels, decided, [[min(p, 1.0) for p in row] for row in sureness], chosen)
 
     def predict_sets(self, X: Iterable[Any], miss: float = 0.05, unit: str = "token") -> LabelSets:
         """Label sets whose expected share of missed true labels is at most `miss` (conformal risk control).
@@ -179,13 +179,14 @@ class Trusting:
         average: str = "sentences",
         longest: int | None = None,
     ) -> TrustTable:
-        """Thresholds for a grid of promises, and how they are kept on labelled sentences."""
-        from vcrf.labelling.calibrating import calibration_of
+        """Thresholds for a grid of promises, and how they are kept on labelled sentences, new to the tagger."""
+        from vcrf.labelling.calibrating import calibration_of, check_not_calibrated_with
         from vcrf.trust.table import trust_table
 
         most = self._longest(unit, average, longest)
         known = _averaged(self._calibration(), unit, most)
         found = calibration_of(self, X, y, is_fitted=False)  # type: ignore[arg-type]
+        check_not_calibrated_with(self._calibration(), found)
         return trust_table(known, _averaged(found, unit, most), max_errors, confidences, unit, found.before)
 
     def suggest(
@@ -239,7 +240,10 @@ def _averaged(calibration: Calibration, unit: str, most: int) -> Units:
 
 
 def unit_sureness(block: Observed, model: Model, asked: Acceptance) -> list[list[float]]:
-    """Sureness of the unit that each token belongs to, rounded as in the calibration; -1 if it is never accepted."""
+    """Sureness of the unit that each token belongs to, rounded as in the calibration; -1 if it is never accepted.
+
+    A token outside all spans is infinitely sure: no promise about spans is about it, whatever their threshold.
+    """
     ends = list(pairwise(block.scores.sent_ptr.tolist()))
     if asked.unit == "token":
         most = asked.longest or math.inf
@@ -252,13 +256,13 @@ def unit_sureness(block: Observed, model: Model, asked: Acceptance) -> list[list
 
 
 def _span_sureness(block: Observed, model: Model, most: float) -> list[list[float]]:
-    """1 outside spans; 0 for what is labelled as part of a span and is none by the rules; -1 where there are many."""
+    """0 for what is labelled as part of a span and is none by the rules; -1 where there are too many spans."""
     from vcrf.decoding.schemes import OUTSIDE
     from vcrf.labelling.observing import spans_of
 
     found, probabilities = spans_of(block, model)
     values = iter(probabilities.astype(np.float32).tolist())
-    rows = [[float(label == OUTSIDE) for label in labels] for labels in block.names(model)]
+    rows = [[math.inf if label == OUTSIDE else 0.0 for label in labels] for labels in block.names(model)]
     for row, spans in zip(rows, found, strict=True):
         for span in spans:
             value = next(values)

@@ -62,14 +62,16 @@ class SetThreshold:
                 "more."
             )
         if self.unit == "span":
+            sure = f"Spans at least {self.threshold:.4g} sure, and the predicted ones"
             return (
-                f"Spans at least {self.threshold:.4g} sure, and the predicted ones: of the true spans of a sentence "
-                f"that has any, the expected share that is not in its set is at most {percent(self.miss)}."
+                f"{sure if self.threshold < _ABOVE else 'The predicted spans are enough'}: of the true spans of a "
+                f"sentence that has any, the expected share that is not in its set is at most {percent(self.miss)}."
             )
         what = "share of tokens" if self.unit == "token" else "share of sentences with a token"
+        sure = f"Labels at least {self.threshold:.4g} sure, and the predicted one"
         return (
-            f"Labels at least {self.threshold:.4g} sure, and the predicted one: the expected {what} whose true label "
-            f"is not in its set is at most {percent(self.miss)}."
+            f"{sure if self.threshold < _ABOVE else 'The predicted label is enough'}: the expected {what} whose true "
+            f"label is not in its set is at most {percent(self.miss)}."
         )
 
 

@@ -128,9 +128,16 @@ def whole_share(units: Units, threshold: float) -> float:
 
 
 def _interval(units: Units, threshold: float) -> tuple[float, float]:
-    """Percentiles of the error when sentences are drawn again, with one seed."""
+    """Percentiles of the error when sentences are drawn again, with one seed.
+
+    Where there is no error drawing again shows none. Then the upper end is that of the share of sentences with an error
+    (exact, 1 - 0.025^(1/n)), if such a sentence is wrong throughout, over the mean share accepted.
+    """
     at_0, at_1 = (sentence_values(units, limit, np.array([threshold]))[:, 0] for limit in (0.0, 1.0))
     wrong, share = at_0, at_0 - at_1  # of each sentence: sum of wrong, and of wrong less accepted
+    if not np.any(wrong > 0.0):
+        most = 1.0 - 0.025 ** (1.0 / len(wrong))
+        return 0.0, float(min(most / max(share.mean(), most), 1.0))
     rng, ratios = np.random.default_rng(0), []
     for _ in range(_DRAWS):
         drawn = rng.integers(0, len(wrong), len(wrong))
