@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,21 @@ def test_as_many_regions_as_tokens_are_regions() -> None:
     for line in ({"text": "Paris", "entities": [entity], "relations": []}, {"text": "Paris", "label": [[0, 5, "LOC"]]}):
         (sentence,) = parse_annotations(json.dumps(line), "a.jsonl")
         assert sentence.labels == ("B-LOC",)
-    (sentence,) = parse_annotations('{"text": "he slept", "answer": "accept", "_task_hash": 3}', "a.jsonl")
-    assert sentence.labels == ("O", "O")
+    for spans in ("", '"spans": null, ', '"spans": [], '):
+        (sentence,) = parse_annotations(
+            '{"text": "he slept", %s"answer": "accept", "_task_hash": 3}' % spans, "a.jsonl"
+        )
+        assert sentence.labels == ("O", "O")
+
+
+def test_other_results_of_label_studio_are_left_alone() -> None:
+    """Choices and relations beside the regions; a file of one task, or of a task a line, is read too."""
+    region = {"type": "labels", "value": {"start": 0, "end": 1, "labels": ["X"]}}
+    others = [{"type": "choices", "value": {"choices": ["good"]}}, {"type": "relation", "from_id": "a", "to_id": "b"}]
+    task = {"data": {"text": "a b"}, "annotations": [{"result": [*others, region]}]}
+    for content in (json.dumps([task]), json.dumps(task)):
+        (sentence,) = parse_annotations(content, "a.json")
+        assert sentence.labels == ("B-X", "O")
 
 
 def answered(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -171,6 +185,16 @@ def test_spans_of_prodigy_fit_the_tokens_of_spacy(scheme: str) -> None:
         ('[{"data": {"text": "a b"}, "annotations": [{"result": {}}]}]', "task 1: `result` must be a list"),
         ('[{"text": "a b", "label": []}]', "task 1: expected `data` and `annotations`. Export as JSON"),
         ('{"text": "a", "entities": [{"start_offset": 0}]}', "a.json:1: a region needs"),
+        ('[{"data": {"text": "a"}, "annotations": 3}]', "task 1: `annotations` must be a list"),
+        ('[{"data": {"text": "a"}, "annotations": [3]}]', "task 1: expected an object"),
+        (
+            '[{"data": {"text": "a"}, "annotations": [{"result": [{"type": "hypertextlabels", "value": {"start": "/p"}}]}]}]',
+            "task 1: a region of type 'hypertextlabels' cannot be read",
+        ),
+        ('{"text": "ab", "label": [[0, 99, "X"]]}', "a.json:1: the region from 0 to 99 (X) ends after the text"),
+        ('{"tokens": ["a"], "labels": ["X", "Y"]}', "a.json:1: 1 tokens have 2 labels"),
+        ('{"data": {"text": "a"}, "annotations": [{"result": 3}]}', "a.json:1: `result` must be a list"),
+        ('{"text": "a", "spans": null}', "a.json:1: expected `spans`, or `labels`"),
         ('{"text": "a"}', "a.json:1: expected `spans`, or `labels`"),
         ('{"text": "ab cd", "spans": [{"start": 1, "end": 2, "label": "X"}]}', "a.json:1: the region from 1 to 2"),
         ('{"text": "a", "spans": []}\n{"text": "a b", "spans": [{"start": 0}]}', "a.json:2: a region needs"),
@@ -183,7 +207,7 @@ def test_spans_of_prodigy_fit_the_tokens_of_spacy(scheme: str) -> None:
 )
 def test_malformed_files_name_their_place(content: str, message: str) -> None:
     """By line, or by the number of the task."""
-    with pytest.raises(InputError, match=message.replace("[", r"\[").replace("(", r"\(")):
+    with pytest.raises(InputError, match=re.escape(message)):
         list(parse_annotations(content, "a.json"))
 
 
