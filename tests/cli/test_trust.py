@@ -136,6 +136,14 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     assert len(call(*asked, "--to", "prodigy").stdout.splitlines()) == 5
 
 
+def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:
+    """Calibration needs every label: the task without one is named."""
+    path = folder / "open.jsonl"
+    path.write_text('{"tokens": ["a"], "labels": ["X"]}\n\n{"tokens": ["a"], "labels": [null]}\n', encoding="utf-8")
+    for command in ("calibrate", "trust"):
+        assert f"{path}:3, token 0: a label must be" in call(command, folder / "model.vcrf", path, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -45,7 +45,7 @@ def calibrate(
     """
     from vcrf.cli.checks import check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.labelled import read_labelled
+    from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.estimators.file import load, save
 
     out = output or model
@@ -55,7 +55,7 @@ def calibrate(
         check_output("--plot", plot, {model: "the model", data: "the data", out: "the model"})
     tagger = load(model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data):
+    with compile_notice(), about(data), in_sources(corpus):
         tagger.calibrate(corpus.tokens, labels)
     save(tagger, out)
     if plot is not None:

@@ -51,7 +51,7 @@ def trust(
     """
     from vcrf.cli.checks import check_calibrated, check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.labelled import read_labelled
+    from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.labelling.loading import load_tagger
 
     if plot is not None:
@@ -62,7 +62,7 @@ def trust(
     tagger = load_tagger(model)
     check_calibrated(tagger, model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data):
+    with compile_notice(), about(data), in_sources(corpus):
         table = tagger.trust(corpus.tokens, labels, limits, sure, unit, average, longest)
     if plot is not None:
         table.plot(plot)
