@@ -72,8 +72,13 @@ class _Promise(NamedTuple):
             raise InputError(
                 "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
             )
-        if (self.average != "sentences" or self.longest is not None) and self.max_error is None:
-            raise InputError("--average and --longest are about what --max-error accepts: add --max-error 1%.")
+        how = (self.confidence, self.average, self.longest)
+        if how != ("95%", "sentences", None) and self.max_error is None:
+            raise InputError(
+                "--confidence, --average and --longest are about what --max-error accepts: add --max-error 1%."
+            )
+        if self.unit != "token" and not self.has_notes:
+            raise InputError("--unit is about --max-error and --label-sets: add one of these.")
         if self.review is not None and self.max_error is None:
             raise InputError("--review writes what --max-error does not accept: add --max-error 1%.")
 
@@ -200,7 +205,8 @@ def tag(
     promise = _Promise(max_error, confidence, unit, average, longest, label_sets, report, review)
     promise.check(mbr, nbest, constraints)
     if review is not None:
-        check_output("--review", review, {model: "the model", file: "the input"})
+        others = {} if output is None else {output: "--output"}
+        check_output("--review", review, {model: "the model", file: "the input", **others})
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     if is_tree_model(model):
