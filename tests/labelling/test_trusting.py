@@ -163,8 +163,10 @@ def test_the_band_is_what_would_be_promised(tagger: VCRF, corpus: Corpus) -> Non
     table = tagger.trust(*part(corpus, 520, 720), max_errors=[0.1], confidences=[0.9])
     band = table.band(0.9)
     assert len(band.share) > 5
-    assert np.all(np.diff(band.share) >= 0)
+    assert np.all(np.diff(band.share) > 0)
     assert np.all(np.diff(band.max_error) > 0)
+    nothing = tagger.trust(*part(corpus, 520, 720), max_errors=[1e-4], confidences=[0.9]).band(0.9)
+    assert len(nothing.share) == len(nothing.max_error) == 0
     last = tagger.predict_selective(corpus.tokens[520:720], float(band.max_error[-1]), 0.9)
     assert band.share[-1] == pytest.approx(np.mean([np.mean(row) for row in last.accepted]))
 

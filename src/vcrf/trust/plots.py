@@ -10,6 +10,7 @@ import numpy as np
 
 from vcrf.plots import new_figure, save_figure
 from vcrf.trust.reliability import Reliability
+from vcrf.trust.selective import percent
 from vcrf.trust.table import TrustTable
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _draw_promises(axes: Axes, table: TrustTable) -> None:
     """The rows as points, and for each confidence the band of errors that is certified."""
     for confidence in sorted({row.acceptance.confidence for row in table.rows}):
         band = table.band(confidence)
-        (line,) = axes.plot(band.share, band.max_error, label=f"certified, {confidence:.4g} confidence")
+        (line,) = axes.plot(band.share, band.max_error, label=f"certified with {percent(confidence)} confidence")
         axes.fill_between(band.share, 0.0, band.max_error, color=line.get_color(), alpha=0.1)
         rows = [row for row in table.rows if row.acceptance.confidence == confidence and row.acceptance.is_any]
         promised = [row.acceptance.max_error for row in rows]

@@ -88,9 +88,11 @@ class TrustTable:
         asked = [row.acceptance.max_error for row in self.rows]
         limits = np.geomspace(min(asked) / 2.0, min(2.0 * max(asked), 0.99), _LIMITS)
         found = [accept(self.known, float(limit), confidence, self.unit) for limit in limits]
-        kept = [a for a in found if a.is_any]
-        shares = np.array([rates(self.new, a.threshold)[0] for a in kept])
-        return Band(confidence, np.maximum.accumulate(shares), np.array([a.max_error for a in kept]))
+        kept = [(rates(self.new, a.threshold)[0], a.max_error) for a in found if a.is_any]
+        # Of promises that accept no more than a stricter one does, the stricter one counts.
+        best = [kept[i] for i in range(len(kept)) if all(kept[i][0] > share for share, _ in kept[:i])]
+        shares, promised = np.array(best).reshape(-1, 2).T
+        return Band(confidence, shares, promised)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the error against the share accepted, with what is certified, and the reliability diagram."""
