@@ -1,6 +1,6 @@
 """Whether promises are kept, what they cost, and which test to use.
 
-    python benchmarks/trust.py simulate [--draws 1000]
+    python benchmarks/trust.py simulate [--draws 1000] [--pooled]
     python benchmarks/trust.py splits basque english hindi [--models FOLDER] [--draws 200]
     python benchmarks/trust.py power [NAMES] [--models FOLDER]
     python benchmarks/trust.py calibrated [NAMES] [--models FOLDER] [--crfsuite [--max-iterations N]]
@@ -8,11 +8,11 @@
 
 `simulate` draws calibration sets from a population of invented sentences whose rates are known, and counts how often
 the error among accepted tokens is above the promise; then the same where each sentence says itself eight times, with a
-test that takes tokens for independent beside ours. `splits` does it with random halves of held-out sentences of
-treebanks. `power` has the share of tokens accepted beside the share that an oracle would accept, for each test.
-`calibrated` compares probabilities. `spans` takes runs of proper nouns for names, and has the sets of spans by their
-probability beside those of the k best sequences, at the same promise. Taggers are `VCRF()` trained on the train split;
-with --models they are kept in a folder as files and read from there.
+test that takes tokens for independent beside ours. With --pooled promises are about all tokens together. `splits` does
+it with random halves of held-out sentences of treebanks. `power` has the share of tokens accepted beside the share that
+an oracle would accept, for each test. `calibrated` compares probabilities. `spans` takes runs of proper nouns for names,
+and has the sets of spans by their probability beside those of the k best sequences, at the same promise. Taggers are
+`VCRF()` trained on the train split; with --models they are kept in a folder as files and read from there.
 """
 
 from __future__ import annotations
@@ -53,21 +53,25 @@ PROMISES = [Promise(a, d) for a in (0.01, 0.05, 0.1) for d in (0.05, 0.1)]
 # ------------------------------------------------------------------------------------ simulation
 
 
-def simulate(draws: int) -> None:
+def simulate(draws: int, is_pooled: bool) -> None:
     """Known population: sentences are drawn from it with replacement, so that its rates are the true ones."""
     language = SyntheticLanguage()
     train, population = language.sample(300, seed=1), language.sample(POPULATION, seed=2)
     tagger = VCRF().fit(train.tokens, train.labels)
     found = calibration_of(tagger, population.tokens, population.labels, is_fitted=False)
     print(f"synthetic language, token error {found.is_wrong.mean():.2%}, {draws} draws each", flush=True)
+    longest = tagger._longest("token", "pooled", None) if is_pooled else 0
+    what = f"pooled, at most {longest} tokens" if is_pooled else "one clause a sentence"
     for n in (100, 300, 1000):
-        report_draws("one clause a sentence", found, n, draws, 1)
-    report_draws("eight times the same clause", found, 300, draws, 8)
+        report_draws(what, found, n, draws, 1, longest)
+    if not is_pooled:
+        report_draws("eight times the same clause", found, 300, draws, 8)
 
 
-def report_draws(what: str, population: Calibration, n: int, draws: int, copies: int) -> None:
+def report_draws(what: str, population: Calibration, n: int, draws: int, copies: int, longest: int = 0) -> None:
     """Shares of broken promises, ours and those of a test over tokens, and mean misses of label sets."""
     units = tiled(population.units("token"), copies)
+    units = units.pooled(longest) if longest else units
     truth = [rates(units, float(t))[1] for t in GRID]
     token_truth = token_rates(units)
     broken, token_broken, accepted = np.zeros(len(PROMISES)), np.zeros(len(PROMISES)), np.zeros(len(PROMISES))
@@ -394,11 +398,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=FIRST + MORE)
     parser.add_argument("--models", type=Path)
     parser.add_argument("--draws", type=int)
+    parser.add_argument("--pooled", action="store_true")
     parser.add_argument("--crfsuite", action="store_true")
     parser.add_argument("--max-iterations", type=peers.at_least(1), help="of CRFsuite")
     options = parser.parse_args()
     if options.what == "simulate":
-        simulate(options.draws or 1000)
+        simulate(options.draws or 1000, options.pooled)
     elif options.what == "splits":
         splits(options.names, options.models, options.draws or 200)
     elif options.what == "power":
