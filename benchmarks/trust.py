@@ -10,9 +10,9 @@
 the error among accepted tokens is above the promise; then the same where each sentence says itself eight times, with a
 test that takes tokens for independent beside ours. With --pooled promises are about all tokens together. `splits` does
 it with random halves of held-out sentences of treebanks. `power` has the share of tokens accepted beside the share that
-an oracle would accept, for each test. `calibrated` compares probabilities. `spans` takes runs of proper nouns for names,
-and has the sets of spans by their probability beside those of the k best sequences, at the same promise. Taggers are
-`VCRF()` trained on the train split; with --models they are kept in a folder as files and read from there.
+an oracle would accept, for each test. `calibrated` compares probabilities. `spans` takes runs of proper nouns for
+names, and has the sets of spans by their probability beside those of the k best sequences, at the same promise. Taggers
+are `VCRF()` trained on the train split; with --models they are kept in a folder as files and read from there.
 """
 
 from __future__ import annotations
