@@ -78,3 +78,11 @@ def check_calibrated(tagger: Tagger, model: Path) -> None:
             f"{model}: the model is not calibrated, so that nothing can be promised of its labels. Run `vcrf calibrate "
             f"{model} DATA` with labelled sentences that it was not trained on, then this again."
         )
+
+
+def check_not_of_trees(command: str, model: Path) -> None:
+    """Refuse a model of trees where a command is about sentences."""
+    from vcrf.cli.trees import is_tree_model
+
+    if is_tree_model(model):
+        raise InputError(f"{model}: a model of trees. `vcrf {command}` is for models of sentences.")

@@ -53,7 +53,7 @@ def suggest(
 
     What Label Studio, Prodigy and doccano export can be trained on: files that end in .json or .jsonl.
     """
-    from vcrf.cli.checks import check_output
+    from vcrf.cli.checks import check_not_of_trees, check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
     from vcrf.errors import InputError
@@ -65,6 +65,7 @@ def suggest(
         check_output("--output", output, {model: "the model", pool: "the pool"})
     if input_format is InputFormat.ATTRIBUTES:
         raise InputError("--input-format attributes is for `vcrf tag`: a pool is text, columns or CoNLL-U.")
+    check_not_of_trees("suggest", model)
     tagger = load_tagger(model)
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts

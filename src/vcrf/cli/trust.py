@@ -49,7 +49,7 @@ def trust(
     The error on DATA is a mean over sentences, and so is the promise, or both are pooled (--average); its interval is
     for 95 %.
     """
-    from vcrf.cli.checks import check_calibrated, check_output, check_picture_file
+    from vcrf.cli.checks import check_calibrated, check_not_of_trees, check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.labelling.loading import load_tagger
@@ -59,6 +59,7 @@ def trust(
         check_output("--plot", plot, {model: "the model", data: "the data"})
     limits = [share("--max-error", text) for text in max_error]
     sure = [share("--confidence", text) for text in confidence]
+    check_not_of_trees("trust", model)
     tagger = load_tagger(model)
     check_calibrated(tagger, model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
