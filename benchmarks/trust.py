@@ -1,22 +1,25 @@
 """Whether promises are kept, what they cost, and which test to use.
 
-    python benchmarks/trust.py simulate [--draws 1000]
+    python benchmarks/trust.py simulate [--draws 1000] [--pooled]
     python benchmarks/trust.py splits basque english hindi [--models FOLDER] [--draws 200]
     python benchmarks/trust.py power [NAMES] [--models FOLDER]
-    python benchmarks/trust.py calibrated [NAMES] [--models FOLDER] [--crfsuite]
+    python benchmarks/trust.py calibrated [NAMES] [--models FOLDER] [--crfsuite [--max-iterations N]]
+    python benchmarks/trust.py spans [NAMES] [--models FOLDER]
 
 `simulate` draws calibration sets from a population of invented sentences whose rates are known, and counts how often
 the error among accepted tokens is above the promise; then the same where each sentence says itself eight times, with a
-test that takes tokens for independent beside ours. `splits` does it with random halves of held-out sentences of
-treebanks. `power` has the share of tokens accepted beside the share that an oracle would accept, for each test.
-`calibrated` compares probabilities. Taggers are `VCRF()` trained on the train split; with --models they are kept in a
-folder as files and read from there.
+test that takes tokens for independent beside ours. With --pooled promises are about all tokens together. `splits` does
+it with random halves of held-out sentences of treebanks. `power` has the share of tokens accepted beside the share that
+an oracle would accept, for each test. `calibrated` compares probabilities. `spans` takes runs of proper nouns for
+names, and has the sets of spans by their probability beside those of the k best sequences, at the same promise. Taggers
+are `VCRF()` trained on the train split; with --models they are kept in a folder as files and read from there.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +30,9 @@ from scipy.stats import binom
 
 from vcrf import VCRF, load
 from vcrf.data import SyntheticLanguage
+from vcrf.errors import InputError
 from vcrf.labelling.calibrating import calibration_of
+from vcrf.metrics.entities import entities
 from vcrf.trust import Calibration, Units, accept, evidence
 from vcrf.trust.selective import GRID, STARTS, _start, oracle_share, rates, sentence_values
 from vcrf.types import Floats
@@ -48,21 +53,25 @@ PROMISES = [Promise(a, d) for a in (0.01, 0.05, 0.1) for d in (0.05, 0.1)]
 # ------------------------------------------------------------------------------------ simulation
 
 
-def simulate(draws: int) -> None:
+def simulate(draws: int, is_pooled: bool) -> None:
     """Known population: sentences are drawn from it with replacement, so that its rates are the true ones."""
     language = SyntheticLanguage()
     train, population = language.sample(300, seed=1), language.sample(POPULATION, seed=2)
     tagger = VCRF().fit(train.tokens, train.labels)
     found = calibration_of(tagger, population.tokens, population.labels, is_fitted=False)
     print(f"synthetic language, token error {found.is_wrong.mean():.2%}, {draws} draws each", flush=True)
+    longest = tagger._longest("token", "pooled", None) if is_pooled else 0
+    what = f"pooled, at most {longest} tokens" if is_pooled else "one clause a sentence"
     for n in (100, 300, 1000):
-        report_draws("one clause a sentence", found, n, draws, 1)
-    report_draws("eight times the same clause", found, 300, draws, 8)
+        report_draws(what, found, n, draws, 1, longest)
+    if not is_pooled:
+        report_draws("eight times the same clause", found, 300, draws, 8)
 
 
-def report_draws(what: str, population: Calibration, n: int, draws: int, copies: int) -> None:
+def report_draws(what: str, population: Calibration, n: int, draws: int, copies: int, longest: int = 0) -> None:
     """Shares of broken promises, ours and those of a test over tokens, and mean misses of label sets."""
     units = tiled(population.units("token"), copies)
+    units = units.pooled(longest) if longest else units
     truth = [rates(units, float(t))[1] for t in GRID]
     token_truth = token_rates(units)
     broken, token_broken, accepted = np.zeros(len(PROMISES)), np.zeros(len(PROMISES)), np.zeros(len(PROMISES))
@@ -199,13 +208,20 @@ def power(names: list[str], folder: Path | None) -> None:
             ours = accept(dev.units("token"), max_error)
             plain = other_test(dev.units("token"), max_error, 0.05)
             whole = accept(dev.units("sentence"), max_error, unit="sentence")
+            drawn = walked(one_token_p_values(dev.units("token"), max_error), max_error, 0.05)
+            longest = tagger._longest("token", "pooled", None)
+            pooled = accept(dev.units("token").pooled(longest), max_error)
             units = test.units("token")
             share, error = rates(units, ours.threshold)
+            pooled_share, pooled_error = rates(units.pooled(longest), pooled.threshold)
             print(
                 f"{name}: {dev.n_sentences} sentences, max_error {max_error}: accepted {share:.3f}, error {error:.4f}, "
-                f"oracle {oracle_share(units, max_error):.3f}; Hoeffding-Bentkus {rates(units, plain)[0]:.3f}; whole "
-                f"sentences, binomial {rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
-                f"{oracle_share(test.units('sentence'), max_error):.3f}; missing {ours.n_missing}",
+                f"oracle {oracle_share(units, max_error):.3f}, missing {ours.n_missing}; Hoeffding-Bentkus "
+                f"{rates(units, plain)[0]:.3f}; binomial, one token a sentence {rates(units, drawn)[0]:.3f}; pooled, "
+                f"at most {longest} tokens: {pooled_share:.3f}, error {pooled_error:.4f}, oracle "
+                f"{oracle_share(units.pooled(longest), max_error):.3f}; whole sentences, binomial "
+                f"{rates(test.units('sentence'), whole.threshold)[0]:.3f}, oracle "
+                f"{oracle_share(test.units('sentence'), max_error):.3f}",
                 flush=True,
             )
 
@@ -213,6 +229,20 @@ def power(names: list[str], folder: Path | None) -> None:
 def other_test(units: Units, max_error: float, delta: float) -> float:
     """The threshold by Hoeffding-Bentkus along the same sequences."""
     p = evidence.hoeffding_bentkus(sentence_values(units, max_error, GRID), max_error)
+    return walked(p, max_error, delta)
+
+
+def one_token_p_values(units: Units, max_error: float) -> Floats:
+    """Exact too: of each sentence one token is drawn, and those that are accepted are wrong or not, independently."""
+    rng = np.random.default_rng(0)
+    row = units.ptr[:-1] + (rng.random(units.n_sentences) * np.diff(units.ptr)).astype(np.int64)
+    is_in = units.sureness[row, None] >= GRID.astype(np.float32)
+    wrong = is_in & (units.is_wrong[row, None] > 0)
+    return evidence.binomial(wrong.sum(axis=0), is_in.sum(axis=0), max_error)
+
+
+def walked(p: Floats, max_error: float, delta: float) -> float:
+    """The threshold that sequences of tests reach."""
     best = math.inf
     for part, share in STARTS:
         first = _start(part * max_error)
@@ -222,7 +252,87 @@ def other_test(units: Units, max_error: float, delta: float) -> float:
     return best
 
 
-def calibrated(names: list[str], folder: Path | None, is_beside: bool) -> None:
+# Sequences that a set of spans may come from.
+MOST_SEQUENCES = 100
+
+
+def names_of(name: str, split: str) -> tuple[list[list[str]], list[list[str]]]:
+    """A split with runs of proper nouns as names, in BIO."""
+    X, y = peers.read_treebank(name, split)
+    labels = []
+    for upos in y:
+        is_name = [label == "PROPN" for label in upos]
+        before = [False, *is_name]
+        labels.append(["O" if not a else "I-NAME" if b else "B-NAME" for a, b in zip(is_name, before, strict=False)])
+    return X, labels
+
+
+def spans(names: list[str], folder: Path | None) -> None:
+    """Share of true spans that are missed, and the size of the sets, by probability and by k best sequences."""
+    for name in names:
+        path = None if folder is None else folder / f"{name}-names.vcrf"
+        if path is not None and path.exists():
+            tagger = load(path)
+        else:
+            tagger = VCRF(constraints="BIO").fit(*names_of(name, "train"))
+            if path is not None:
+                tagger.save(path)
+        dev, test = names_of(name, "dev"), names_of(name, "test")
+        tagger.calibrate(*dev)
+        ranked = [ranks(tagger, *part) for part in (dev, test)]
+        for miss in (0.02, 0.05, 0.1):
+            print(
+                f"{name}: names, miss {miss}: {by_probability(tagger, test, miss)}; {by_rank(*ranked, miss)}",
+                flush=True,
+            )
+
+
+def by_probability(tagger: VCRF, test: Any, miss: float) -> str:
+    """Sets of spans as `predict_sets` gives them."""
+    X, y = test
+    try:
+        found = tagger.predict_sets(X, miss, unit="span")
+    except InputError as error:
+        return str(error)
+    missed = [
+        np.mean([span not in {s[:3] for s in held} for span in true])
+        for held, true in zip(found.sets, map(entities, y), strict=True)
+        if true
+    ]
+    size = np.mean([len(held) for held in found.sets])
+    return f"at least {found.threshold.threshold:.3g} sure: missed {np.mean(missed):.4f}, {size:.2f} spans a sentence"
+
+
+def ranks(tagger: VCRF, X: list[Any], y: list[Any]) -> list[tuple[list[int], list[int]]]:
+    """Of each sentence: rank of the first sequence that has each true span, and spans in the k best for every k."""
+    found = []
+    for x, labels in zip(X, y, strict=True):
+        held: set[Any] = set()
+        first: dict[Any, int] = {}
+        sizes = []
+        for rank, (sequence, _) in enumerate(tagger.predict_kbest([x], MOST_SEQUENCES)[0], 1):
+            for span in entities(sequence, "BIO"):
+                first.setdefault(span, rank)
+                held.add(span)
+            sizes.append(len(held))
+        sizes += sizes[-1:] * (MOST_SEQUENCES - len(sizes))
+        found.append(([first.get(span, MOST_SEQUENCES + 1) for span in entities(labels)], sizes))
+    return found
+
+
+def by_rank(dev: Any, test: Any, miss: float) -> str:
+    """The smallest k whose sequences miss few enough of the true spans, by the same rule."""
+    true = [first for first, _ in dev if first]
+    n = len(true)
+    for k in range(1, MOST_SEQUENCES + 1):
+        total = sum(np.mean([rank > k for rank in first]) for first in true)
+        if (total + 1.0) / (n + 1) <= miss:
+            missed = np.mean([np.mean([rank > k for rank in first]) for first, _ in test if first])
+            return f"{k} best: missed {missed:.4f}, {np.mean([sizes[k - 1] for _, sizes in test]):.2f} spans a sentence"
+    return f"{MOST_SEQUENCES} best miss too many"
+
+
+def calibrated(names: list[str], folder: Path | None, is_beside: bool, max_iterations: int | None) -> None:
     """Expected calibration error and mean log-likelihood on the test split, before and after calibrating on dev."""
     for name in names:
         label = LABELS.get(name, "upos")
@@ -243,7 +353,7 @@ def calibrated(names: list[str], folder: Path | None, is_beside: bool) -> None:
             flush=True,
         )
         if is_beside:
-            beside(name, label, X, y)
+            beside(name, label, X, y, max_iterations)
 
 
 def mean_likelihood(tagger: VCRF, X: list[Any], y: list[Any]) -> float:
@@ -267,33 +377,41 @@ def show_probabilities(name: str, tool: str, labels: list[Any], rows: list[Any],
     )
 
 
-def beside(name: str, label: str, X: list[Any], y: list[Any]) -> None:
-    """CRFsuite with c1 = c2 = 0.1 and 19 attributes a token."""
+def beside(name: str, label: str, X: list[Any], y: list[Any], max_iterations: int | None) -> None:
+    """CRFsuite with c1 = c2 = 0.1 and 19 attributes a token; without a limit it stops by its own criterion."""
     from sklearn_crfsuite import CRF
 
-    crf = CRF(algorithm="lbfgs", c1=0.1, c2=0.1, all_possible_transitions=True)
+    crf = CRF(algorithm="lbfgs", c1=0.1, c2=0.1, all_possible_transitions=True, max_iterations=max_iterations)
     X_train, y_train = peers.read_treebank(name, "train", label)
-    crf.fit([peers.usual_attributes(x) for x in X_train], y_train)
+    attributes = [peers.usual_attributes(x) for x in X_train]
+    started = time.process_time()
+    crf.fit(attributes, y_train)
+    n_done, seconds = len(crf.training_log_.iterations), time.process_time() - started
+    print(f"{name}: CRFsuite: {n_done} iterations, {seconds:.0f} s of processor time", flush=True)
     test = [peers.usual_attributes(x) for x in X]
     show_probabilities(name, "CRFsuite", crf.predict(test), crf.predict_marginals(test), y)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["simulate", "splits", "power", "calibrated"])
+    parser.add_argument("what", choices=["simulate", "splits", "power", "calibrated", "spans"])
     parser.add_argument("names", nargs="*", default=FIRST + MORE)
     parser.add_argument("--models", type=Path)
     parser.add_argument("--draws", type=int)
+    parser.add_argument("--pooled", action="store_true")
     parser.add_argument("--crfsuite", action="store_true")
+    parser.add_argument("--max-iterations", type=peers.at_least(1), help="of CRFsuite")
     options = parser.parse_args()
     if options.what == "simulate":
-        simulate(options.draws or 1000)
+        simulate(options.draws or 1000, options.pooled)
     elif options.what == "splits":
         splits(options.names, options.models, options.draws or 200)
     elif options.what == "power":
         power(options.names, options.models)
+    elif options.what == "spans":
+        spans(options.names, options.models)
     else:
-        calibrated(options.names, options.models, options.crfsuite)
+        calibrated(options.names, options.models, options.crfsuite, options.max_iterations)
 
 
 if __name__ == "__main__":

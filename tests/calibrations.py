@@ -17,5 +17,6 @@ def calibration_with(
     return Calibration(
         1.0, 0, (0.0, 0.0), binned, binned, "", "", ptr, sure.astype(np.float32),
         (sure if true is None else true).astype(np.float32), wrong.astype(np.uint8), np.ones(n, np.float32),
-        np.zeros(n, np.float32), np.zeros(n + 1, np.int64), empty, np.zeros(0, np.uint8),
+        np.zeros(n, np.float32), np.zeros(n + 1, np.int64), empty, np.zeros(0, np.uint8), np.zeros(n + 1, np.int64),
+        empty, np.zeros(0, np.uint8),
     )  # fmt: skip

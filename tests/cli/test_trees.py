@@ -49,6 +49,8 @@ def test_the_commands_on_a_model_of_trees(treebank: Path, tmp_path: Path) -> Non
     assert [token["label"] for token in explained] == ["nsubj", "root", "obj"]
     assert explained[0]["difference"] == pytest.approx(sum(c["value"] for c in explained[0]["contributions"]))
     assert "GraphCRF" in call("show", model).stdout
+    for command in ("calibrate", "trust", "suggest"):
+        assert "is for models of sentences" in call(command, model, str(blank), code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -101,15 +101,32 @@ def test_trust_shows_the_table(folder: Path, call: Call) -> None:
     assert "tokens accepted" in call(*asked).stdout
 
 
+def test_pooled_promises(folder: Path, call: Call) -> None:
+    """--average pooled marks what Python does not accept, and says how the tokens are counted."""
+    tagger = load(folder / "model.vcrf")
+    X = [line.split() for line in (folder / "new.txt").read_text(encoding="utf-8").splitlines()]
+    asked = ("--max-error", "20%", "--average", "pooled", "--longest", 9)
+    result = call("tag", folder / "model.vcrf", folder / "new.txt", *asked, "--format", "json")
+    found = tagger.predict_selective(X, 0.2, average="pooled", longest=9)
+    assert [json.loads(line)["check"] for line in result.stdout.splitlines()] == [
+        [not a for a in row] for row in found.accepted
+    ]
+    assert "of at most 9 tokens" in result.stderr
+    table = json.loads(call("trust", folder / "model.vcrf", folder / "test.conllu", *asked, "--json").stdout)
+    assert table["average"] == "pooled"
+    assert {row["longest"] for row in table["promises"]} == {9}
+
+
 def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     """The same sentences in every format, and what a tool answers can be trained on."""
     asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 5)
     lines = [json.loads(line) for line in call(*asked, "--to", "jsonl").stdout.splitlines()]
     assert len(lines) == 5
-    scores = [line["score"] for line in lines]
+    scores = [line["usefulness"] for line in lines]
     assert scores == sorted(scores, reverse=True)
     studio = json.loads(call(*asked, "--to", "label-studio").stdout)
     assert [task["data"]["tokens"] for task in studio] == [line["tokens"] for line in lines]
+    assert [task["predictions"][0]["score"] for task in studio] == [line["probability"] for line in lines]
     for task in studio:
         task["annotations"] = task.pop("predictions")
     (folder / "answers.json").write_text(json.dumps(studio), encoding="utf-8")
@@ -119,16 +136,30 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     assert len(call(*asked, "--to", "prodigy").stdout.splitlines()) == 5
 
 
+def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:
+    """Calibration needs every label: the task without one is named."""
+    path = folder / "open.jsonl"
+    path.write_text('{"tokens": ["a"], "labels": ["X"]}\n\n{"tokens": ["a"], "labels": [null]}\n', encoding="utf-8")
+    for command in ("calibrate", "trust"):
+        assert f"{path}:3, token 0: a label must be" in call(command, folder / "model.vcrf", path, code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("tag", "plain.vcrf", "new.txt", "--max-error", "1%"), "vcrf calibrate MODEL DATA"),
-        (("tag", "plain.vcrf", "new.txt", "--report"), "vcrf calibrate MODEL DATA"),
-        (("trust", "plain.vcrf", "test.conllu"), "vcrf calibrate MODEL DATA"),
+        (("tag", "plain.vcrf", "new.txt", "--max-error", "1%"), "vcrf calibrate plain.vcrf DATA"),
+        (("tag", "plain.vcrf", "new.txt", "--report"), "vcrf calibrate plain.vcrf DATA"),
+        (("trust", "plain.vcrf", "test.conllu"), "vcrf calibrate plain.vcrf DATA"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "2"), "expected a share between 0 and 1"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--nbest", "2"), "about the best labels"),
         (("tag", "model.vcrf", "new.txt", "--review", "x"), "add --max-error"),
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--unit", "span"), "--unit span needs labels"),
+        (("tag", "model.vcrf", "new.txt", "--average", "pooled"), "add --max-error"),
+        (("tag", "model.vcrf", "new.txt", "--label-sets", "5%", "--confidence", "90%"), "add --max-error"),
+        (("tag", "model.vcrf", "new.txt", "--unit", "sentence"), "add one of these"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "5%", "--review", "x", "-o", "x"), "is also --output"),
+        (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--longest", "9"), "--longest is for"),
+        (("trust", "model.vcrf", "test.conllu", "--longest", "9"), "--longest is for"),
         (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
         (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
     ],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,7 +43,7 @@ def tasks(draw: st.DrawFn) -> tuple[str, list[Task]]:
     for _ in range(draw(st.integers(1, 3))):
         labels = draw(span_labels(scheme or "BIO"))
         tokens = draw(st.lists(words, min_size=len(labels), max_size=len(labels)))
-        found.append(Task(tokens, labels, 0.5, "pool:1"))
+        found.append(Task(tokens, labels, 3.5, 0.5, "pool:1"))
     return scheme, found
 
 
@@ -91,12 +93,107 @@ def test_doccano_and_files_without_a_scheme_are_spans() -> None:
         assert (sentence.tokens, sentence.labels) == (("Ada", "saw", "Paris"), ("B-PER", "O", "B-LOC"))
 
 
+def test_as_many_regions_as_tokens_are_regions() -> None:
+    """Of doccano; and a Prodigy task in which nothing was marked has no key `spans`."""
+    entity = {"id": 1, "label": "LOC", "start_offset": 0, "end_offset": 5}
+    for line in ({"text": "Paris", "entities": [entity], "relations": []}, {"text": "Paris", "label": [[0, 5, "LOC"]]}):
+        (sentence,) = parse_annotations(json.dumps(line), "a.jsonl")
+        assert sentence.labels == ("B-LOC",)
+    task = {"text": "he slept", "answer": "accept", "_task_hash": 3}
+    for spans in ({}, {"spans": None}, {"spans": []}):
+        (sentence,) = parse_annotations(json.dumps({**task, **spans}), "a.jsonl")
+        assert sentence.labels == ("O", "O")
+
+
+def test_other_results_of_label_studio_are_left_alone() -> None:
+    """Choices and relations beside the regions; a file of one task, or of a task a line, is read too."""
+    region = {"type": "labels", "value": {"start": 0, "end": 1, "labels": ["X"]}}
+    others = [{"type": "choices", "value": {"choices": ["good"]}}, {"type": "relation", "from_id": "a", "to_id": "b"}]
+    task = {"data": {"text": "a b"}, "annotations": [{"result": [*others, region]}]}
+    for content in (json.dumps([task]), json.dumps(task)):
+        (sentence,) = parse_annotations(content, "a.json")
+        assert sentence.labels == ("B-X", "O")
+
+
+def answered(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As Label Studio exports them when a person agrees with every prediction."""
+    return [{**task, "id": i, "annotations": task["predictions"]} for i, task in enumerate(tasks, 1)]
+
+
+EXAMPLES = {
+    "": [Task(["Ada", "\U0001f600", "slept"], ["NOUN", "SYM", "VERB"], 7.5, 0.25, "pool:1")],
+    "BIO": [Task(["Ada", "Lovelace", "\U0001f600", "Paris"], ["B-PER", "I-PER", "O", "B-LOC"], 7.5, 0.25, "pool:1")],
+}
+
+
+@pytest.mark.parametrize("scheme", EXAMPLES)
+def test_label_studio_accepts_the_tasks(scheme: str, tmp_path: Path) -> None:
+    """Its own validator takes tasks and predictions, and its own converter reads the same labels."""
+    interface = pytest.importorskip("label_studio_sdk.label_interface")
+    converter = pytest.importorskip("label_studio_sdk.converter")
+    content = json.loads(label_studio(EXAMPLES[scheme], scheme))
+    names = {name for task in content for r in task["predictions"][0]["result"] for name in r["value"]["labels"]}
+    config = (
+        "<View><Labels name='label' toName='text'>"
+        + "".join(f"<Label value='{name}'/>" for name in sorted(names))
+        + "</Labels><Text name='text' value='$text'/></View>"
+    )
+    checks = interface.LabelInterface(config)
+    for task in content:
+        assert checks.validate_task({"data": task["data"]})
+        assert checks.validate_prediction(task["predictions"][0], return_errors=True) in (True, [])
+    exported = tmp_path / "export.json"
+    exported.write_text(json.dumps(answered(content)), encoding="utf-8")
+    converter.Converter(config, project_dir=None).convert_to_conll2003(
+        str(exported), str(tmp_path / "out"), is_dir=False
+    )
+    (written,) = (tmp_path / "out").iterdir()
+    rows = [line.split(" ") for line in written.read_text(encoding="utf-8").splitlines()[1:] if line]
+    (sentence,) = parse_annotations(exported.read_text(encoding="utf-8"), "a.json")
+    assert [row[0] for row in rows] == list(sentence.tokens)
+    found = [row[-1] for row in rows]
+    assert (found if scheme else [label.removeprefix("B-") for label in found]) == list(sentence.labels)
+
+
+@pytest.mark.parametrize("scheme", EXAMPLES)
+def test_label_studio_scores_are_shares(scheme: str) -> None:
+    """Its validator refuses others; the usefulness is a field of the data."""
+    (task,) = json.loads(label_studio(EXAMPLES[scheme], scheme))
+    assert task["predictions"][0]["score"] == 0.25
+    assert task["data"]["usefulness"] == 7.5
+
+
+@pytest.mark.parametrize("scheme", EXAMPLES)
+def test_spans_of_prodigy_fit_the_tokens_of_spacy(scheme: str) -> None:
+    """As Prodigy aligns them: characters, tokens and text agree."""
+    spacy = pytest.importorskip("spacy")
+    task = json.loads(prodigy(EXAMPLES[scheme], scheme))
+    doc = spacy.tokens.Doc(spacy.blank("xx").vocab, words=[token["text"] for token in task["tokens"]])
+    assert doc.text.strip() == task["text"]
+    assert [token.idx for token in doc] == [token["start"] for token in task["tokens"]]
+    for span in task["spans"]:
+        found = doc.char_span(span["start"], span["end"], label=span["label"])
+        assert (found.start, found.end - 1) == (span["token_start"], span["token_end"])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("[{}, ", "a.json: not valid JSON"),
         ("[3]", "a.json: task 1: expected an object"),
         ('[{"data": {"text": "a b"}, "annotations": [{"result": {}}]}]', "task 1: `result` must be a list"),
+        ('[{"text": "a b", "label": []}]', "task 1: expected `data` and `annotations`. Export as JSON"),
+        ('{"text": "a", "entities": [{"start_offset": 0}]}', "a.json:1: a region needs"),
+        ('[{"data": {"text": "a"}, "annotations": 3}]', "task 1: `annotations` must be a list"),
+        ('[{"data": {"text": "a"}, "annotations": [3]}]', "task 1: expected an object"),
+        (
+            '[{"data": {"text": "a"}, "annotations": [{"result": [{"type": "hyper", "value": {"start": "/p"}}]}]}]',
+            "task 1: a region of type 'hyper' cannot be read",
+        ),
+        ('{"text": "ab", "label": [[0, 99, "X"]]}', "a.json:1: the region from 0 to 99 (X) ends after the text"),
+        ('{"tokens": ["a"], "labels": ["X", "Y"]}', "a.json:1: 1 tokens have 2 labels"),
+        ('{"data": {"text": "a"}, "annotations": [{"result": 3}]}', "a.json:1: `result` must be a list"),
+        ('{"text": "a", "spans": null}', "a.json:1: expected `spans`, or `labels`"),
         ('{"text": "a"}', "a.json:1: expected `spans`, or `labels`"),
         ('{"text": "ab cd", "spans": [{"start": 1, "end": 2, "label": "X"}]}', "a.json:1: the region from 1 to 2"),
         ('{"text": "a", "spans": []}\n{"text": "a b", "spans": [{"start": 0}]}', "a.json:2: a region needs"),
@@ -109,7 +206,7 @@ def test_doccano_and_files_without_a_scheme_are_spans() -> None:
 )
 def test_malformed_files_name_their_place(content: str, message: str) -> None:
     """By line, or by the number of the task."""
-    with pytest.raises(InputError, match=message.replace("[", r"\[").replace("(", r"\(")):
+    with pytest.raises(InputError, match=re.escape(message)):
         list(parse_annotations(content, "a.json"))
 
 

@@ -121,6 +121,56 @@ def test_the_table_tells_how_promises_are_kept(tagger: VCRF, corpus: Corpus) -> 
     assert row.low <= row.error <= row.high
 
 
+def test_pooled_promises_count_every_token_alike(tagger: VCRF, corpus: Corpus) -> None:
+    """The error in the table is that of all accepted tokens; long sentences are never accepted."""
+    X, y = part(corpus, 520, 720)
+    found = tagger.predict_selective(X, 0.15, 0.9, average="pooled", longest=8)
+    assert found.acceptance.is_any, found.message
+    assert any(len(x) > 8 for x in X)
+    assert not any(any(row) for row, x in zip(found.accepted, X, strict=True) if len(x) > 8)
+    (row,) = tagger.trust(X, y, [0.15], [0.9], average="pooled", longest=8).rows
+    flat = [
+        (a, p != t) for rows in zip(found.accepted, found.labels, y, strict=True) for a, p, t in zip(*rows, strict=True)
+    ]
+    assert row.share == pytest.approx(np.mean([a for a, _ in flat]))
+    assert row.error == pytest.approx(np.mean([w for a, w in flat if a]))
+    # By default twice the mean length of the training sentences, which calibration has not seen.
+    facts = tagger.model_.facts
+    usual = tagger.acceptance(0.15, 0.9, average="pooled").longest
+    assert 2 * facts.n_tokens / facts.n_sentences <= usual < 2 * facts.n_tokens / facts.n_sentences + 1
+    # A sentence is one unit: both averages are the same.
+    assert tagger.acceptance(0.1, unit="sentence", average="pooled") == tagger.acceptance(0.1, unit="sentence")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"average": "mean"}, "`average` must be"),
+        ({"average": "pooled", "longest": 0}, "`longest` must be a positive integer"),
+        ({"longest": 9}, "`longest` is for average='pooled'"),
+        ({"average": "pooled", "unit": "sentence", "longest": 9}, "`longest` is for average='pooled'"),
+        ({"average": "pooled", "unit": "span"}, "needs `longest`, the most spans"),
+    ],
+)
+def test_averages_that_cannot_be_are_refused(tagger: VCRF, asked: dict[str, Any], message: str) -> None:
+    """By name."""
+    with pytest.raises(InputError, match=message):
+        tagger.predict_selective([["a"]], **asked)
+
+
+def test_the_band_is_what_would_be_promised(tagger: VCRF, corpus: Corpus) -> None:
+    """Each point is the threshold of its own promise; looser promises accept no less."""
+    table = tagger.trust(*part(corpus, 520, 720), max_errors=[0.1], confidences=[0.9])
+    band = table.band(0.9)
+    assert len(band.share) > 5
+    assert np.all(np.diff(band.share) > 0)
+    assert np.all(np.diff(band.max_error) > 0)
+    nothing = tagger.trust(*part(corpus, 520, 720), max_errors=[1e-4], confidences=[0.9]).band(0.9)
+    assert len(nothing.share) == len(nothing.max_error) == 0
+    last = tagger.predict_selective(corpus.tokens[520:720], float(band.max_error[-1]), 0.9)
+    assert band.share[-1] == pytest.approx(np.mean([np.mean(row) for row in last.accepted]))
+
+
 def test_a_file_keeps_the_calibration(tagger: VCRF, corpus: Corpus, tmp_path: Any) -> None:
     """Same thresholds, sets and probabilities, from both ways to read a file; and the same bytes again."""
     tagger.save(tmp_path / "a.vcrf")
@@ -157,10 +207,22 @@ def test_training_sentences_are_refused(plain: VCRF, corpus: Corpus) -> None:
     """They would make every promise void."""
     with pytest.raises(InputError, match="was trained on"):
         plain.calibrate(*part(corpus, 0, 120))
+    for first, last in ((0, 300), (0, 121)):
+        with pytest.raises(InputError, match="Among these are the sentences"):
+            plain.calibrate(*part(corpus, first, last))
+    X, y = part(corpus, 0, 300)
+    with pytest.raises(InputError, match="Among these are the sentences"):
+        plain.calibrate(X[120:] + X[:120], y[120:] + y[:120])
     with pytest.raises(InputError, match="got none"):
         plain.calibrate([[]], [[]])
     with pytest.raises(InputError, match="str or an int"):
         plain.calibrate([["a"]], [[None]])
+
+
+def test_promises_are_not_judged_by_their_own_sentences(tagger: VCRF, corpus: Corpus) -> None:
+    """The calibration sentences say nothing new."""
+    with pytest.raises(InputError, match="was calibrated with"):
+        tagger.trust(*part(corpus, 120, 520))
 
 
 def test_eight_sentences_one_label_one_token_and_unknown_labels() -> None:
@@ -192,5 +254,10 @@ def test_spans_are_units_where_labels_mark_them() -> None:
     assert found.accepted[0][1] is True
     units = tagger.model_.calibration.units("span")
     assert units.ptr[-1] == 120
+    # Where no span is accepted the tokens outside are still none of its business.
+    nothing = tagger.predict_selective([["Ada", "slept", "Paris"]], 0.001, unit="span")
+    assert not nothing.acceptance.is_any
+    assert nothing.accepted == [[label == "O" for label in nothing.labels[0]]]
+    assert nothing.sureness[0][1] == 1.0
     with pytest.raises(InputError, match="mark spans"):
         VCRF(n_jobs=1).fit([["a"]], [["A"]]).calibrate([["b"]], [["A"]]).acceptance(unit="span")

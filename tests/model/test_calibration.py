@@ -47,6 +47,18 @@ def test_the_calibration_comes_back(content: bytes) -> None:
     assert found.before.n_tokens.sum() == 4
 
 
+def test_first_calibrations_are_read(content: bytes) -> None:
+    """They have no true spans: everything but sets of spans works, and these say what is missing."""
+    parts = Parts(content)
+    for name in ("ptr", "probability", "is_found"):
+        del parts.tensors[f"calibration.true_span_{name}"]
+    tagger = estimator_file.from_buffer(parts.assemble(), "m")
+    assert tagger.model_.calibration.true_span_ptr.tolist() == [0, 0, 0, 0]
+    assert tagger.predict_sets([["a"]], 0.5).sets[0][0][0] == "B-X"
+    with pytest.raises(InputError, match="sentences with a span, there are 0"):
+        tagger.predict_sets([["a"]], 0.5, unit="span")
+
+
 def put(name: str, index: Any, value: Any) -> Callable[[Parts], None]:
     """Change one element of a tensor."""
 
@@ -78,13 +90,16 @@ FORGERIES = [
     put("ptr", 0, 1), put("ptr", 1, 0), put("ptr", -1, 99), put("span_ptr", 1, -5), put("sureness", 0, np.nan),
     put("sureness", 0, 2.0), put("true_probability", 0, -1.0), put("is_wrong", 0, 7), put("unknown_share", 0, np.inf),
     put("sequence_probability", 0, np.nan), put("span_sureness", 0, np.nan), put("span_is_wrong", 0, 9),
+    put("true_span_ptr", 1, -5), put("true_span_probability", 0, np.nan), put("true_span_is_found", 0, 9),
     put("reliability", (0, 0), 1e300), put("reliability", (1, 0), np.nan), put("reliability", (3, 2), 0.5),
     *map(cut, ("ptr", "sureness", "true_probability", "is_wrong", "sequence_probability", "unknown_share", "span_ptr",
-               "span_sureness", "span_is_wrong", "reliability")),
+               "span_sureness", "span_is_wrong", "true_span_ptr", "true_span_probability", "true_span_is_found",
+               "reliability")),
     say("calibration_temperature", 0.0), say("calibration_temperature", "1"), say("calibration_temperature", 1e9),
     say("n_impossible", -1), say("n_impossible", 99), say("n_impossible", 1.5), say("scheme", "BILOU"),
     say("scheme", 3), say("data_checksum", None), say("log_likelihood", [0.0]), say("log_likelihood", ["nan", 0.0]),
     say("more", 1),
+    lambda parts: parts.tensors.pop("calibration.true_span_ptr"),
     lambda parts: parts.tensors.pop("calibration.ptr"), lambda parts: parts.document.update(calibration=[]),
 ]  # fmt: skip
 

@@ -80,6 +80,25 @@ def test_rates_are_the_formula(units: Units) -> None:
     assert math.isnan(error) if accepted == 0.0 else error == pytest.approx(wrong / accepted)
 
 
+@given(small_units(), st.sampled_from([1, 2, 3]), st.sampled_from([0.01, 0.3]))
+def test_pooled_rates_are_the_formula(units: Units, most: int, limit: float) -> None:
+    """All units together, those of longer sentences never accepted; Z of a sentence lies in [-limit, 1 - limit]."""
+    pooled = units.pooled(most)
+    accepted = wrong = 0
+    for a, b in zip(units.ptr, units.ptr[1:], strict=False):
+        for s, w in zip(units.sureness[a:b], units.is_wrong[a:b], strict=True):
+            accepted += bool(b - a <= most and s >= GRID[200])
+            wrong += bool(b - a <= most and s >= GRID[200] and w)
+    share, error = rates(pooled, float(GRID[200]))
+    assert share == pytest.approx(accepted / max(units.ptr[-1], 1))
+    assert math.isnan(error) if accepted == 0 else error == pytest.approx(wrong / accepted)
+    z = sentence_values(pooled, limit, GRID)
+    assert z[:, 200].sum() == pytest.approx((wrong - limit * accepted) / most, abs=1e-12)
+    assert z.min(initial=0.0) >= -limit - 1e-12
+    assert z.max(initial=0.0) <= 1.0 - limit + 1e-12
+    assert pooled.take(np.arange(units.n_sentences)).most == most
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.sampled_from([0.1, 0.3]))
 def test_bets_are_a_martingale_under_the_null(picks: list[int], limit: float) -> None:
     """Every factor of the wealth has mean 1 if the next X has mean mu0, whatever came before."""
@@ -158,6 +177,46 @@ def _token_test(units: Units, limit: float, delta: float) -> bool:
     """What must not be done: a binomial test as if tokens were independent."""
     is_in = units.sureness >= np.float32(1 - limit)
     return bool(binom.cdf(units.is_wrong[is_in].sum(), is_in.sum(), limit) <= delta)
+
+
+def long_and_bad(n: int, rng: np.random.Generator) -> Units:
+    """Sentences of 2 tokens that are always right, and as many of 18 of which 1 in 18 is wrong.
+
+    The error is 5 % of all tokens together, and 2.8 % as a mean over sentences.
+    """
+    size = np.where(rng.random(n) < 0.5, 2, 18)
+    ptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    wrong = rng.random(ptr[-1]) < np.where(np.repeat(size, size) == 18, 1 / 18, 0.0)
+    return Units(ptr, np.full(ptr[-1], 0.97, np.float32), wrong.astype(np.uint8))
+
+
+def test_a_pooled_promise_is_another_promise() -> None:
+    """Where long sentences are worse the mean over sentences promises too much of all tokens; the pooled one does not.
+
+    300 draws at the very limit of the pooled error.
+    """
+    rng = np.random.default_rng(6)
+    n_draws, delta = 300, 0.1
+    drawn = [long_and_bad(400, rng) for _ in range(n_draws)]
+    assert np.mean([accept(units, 0.05 - 1e-9, 1 - delta).is_any for units in drawn]) > 0.5
+    broken = np.mean([accept(units.pooled(18), 0.05 - 1e-9, 1 - delta).is_any for units in drawn])
+    assert broken <= delta + 3 * math.sqrt(delta * (1 - delta) / n_draws)
+    # It is not void: at twice the error it accepts, and leaves out what is longer than was fixed.
+    found = accept(drawn[0].pooled(18), 0.1, 1 - delta)
+    assert found.share == 1.0
+    assert "in sentences of at most 18 tokens" in found.message
+    assert "at most 10 % of them are wrong, all tokens counted alike" in found.message
+    assert 0.0 < accept(drawn[0].pooled(2), 0.1, 1 - delta).share < 0.2
+
+
+def test_a_pooled_promise_needs_more_sentences() -> None:
+    """As many times more as the longest sentence is longer than the others."""
+    clean = units_of(np.full((400, 5), 0.999), np.zeros((400, 5), bool))
+    assert accept(clean, 0.01).is_any
+    assert accept(clean.pooled(5), 0.01).is_any
+    missing = accept(clean.pooled(20), 0.01).n_missing
+    assert missing is not None
+    assert 800 < missing < 1200
 
 
 def test_sentences_are_promised_too() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +80,48 @@ def test_too_few_sentences_give_every_label_and_say_so() -> None:
     assert "11 more" in found.message
     enough = calibration_with([2] * 19, np.full(38, 0.9), np.zeros(38, bool))
     assert set_threshold(enough, 0.05).threshold > 1.0
+    assert "The predicted label is enough: the expected share of tokens" in set_threshold(enough, 0.05).message
+    found = with_true_spans(np.ones(50, np.int64), np.full(50, 0.9), np.ones(50))
+    assert "The predicted spans are enough: of the true spans" in set_threshold(found, 0.05, "span").message
+
+
+def with_true_spans(counts: np.ndarray, probability: np.ndarray, is_found: np.ndarray) -> Calibration:
+    """Sentences of one token whose true spans are so probable, and found or not."""
+    n = len(counts)
+    plain = calibration_with([1] * n, np.full(n, 0.9), np.zeros(n, bool))
+    return replace(
+        plain, scheme="BIO", true_span_ptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        true_span_probability=probability.astype(np.float32), true_span_is_found=is_found.astype(np.uint8),
+    )  # fmt: skip
+
+
+def test_mean_miss_of_spans_is_what_was_asked_for() -> None:
+    """Of sentences that have a span, whatever the number of those that have none."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(1000):
+        counts = rng.integers(1, 4, 201) * (rng.random(201) < 0.5)
+        counts[-1] = rng.integers(1, 4)  # the new sentence has a span
+        n = counts.sum()
+        p, is_found = rng.uniform(0.01, 0.5, n), rng.random(n) < np.repeat(rng.uniform(0.4, 1.0, 201), counts)
+        last = counts[-1]
+        q = set_threshold(with_true_spans(counts[:-1], p[:-last], is_found[:-last]), 0.1, "span").threshold
+        found.append(np.mean(~is_found[-last:] & (p[-last:].astype(np.float32) < q)))
+    noise = 3 * np.std(found) / np.sqrt(len(found))
+    assert 0.1 - 2 / 80 - noise <= np.mean(found) <= 0.1 + noise
+
+
+def test_sets_of_all_spans_are_refused() -> None:
+    """Too few sentences with a span, or true spans that are too improbable: by name, with what to do."""
+    empty = np.zeros(0)
+    with pytest.raises(InputError, match="need 19 calibration sentences with a span, there are 0"):
+        set_threshold(with_true_spans(np.zeros(50, np.int64), empty, empty), 0.05, "span")
+    ones = np.ones(50, np.int64)
+    with pytest.raises(InputError, match=r"less than 0\.001 sure"):
+        set_threshold(with_true_spans(ones, np.full(50, 1e-5), np.zeros(50)), 0.05, "span")
+    promise = set_threshold(with_true_spans(ones, np.full(50, 0.2), np.zeros(50)), 0.05, "span")
+    assert promise.threshold == pytest.approx(0.2)
+    assert "of the true spans of a sentence that has any" in promise.message
 
 
 def test_wrong_arguments_are_refused() -> None:
@@ -86,4 +130,6 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(InputError, match="miss"):
         set_threshold(few, 0.0)
     with pytest.raises(InputError, match="unit"):
+        set_threshold(few, 0.1, "word")
+    with pytest.raises(InputError, match="mark spans"):
         set_threshold(few, 0.1, "span")

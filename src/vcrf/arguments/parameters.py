@@ -269,6 +269,12 @@ FUNCTIONS = (
               flag="--confidence", metavar="SHARE"),
     Parameter("unit", "token", Choice(("token", "sentence", "span")),
               "What is accepted or not, and what sets are about.", flag="--unit"),
+    Parameter("average", "sentences", Choice(("sentences", "pooled")),
+              "Promise a mean over sentences, or a share of all units together, which needs more sentences.",
+              flag="--average"),
+    Parameter("longest", None, COUNT,
+              "With --average pooled: sentences with more units are never accepted; fix it beforehand. Default: twice "
+              "the mean length in training.", flag="--longest", metavar="N"),
     Parameter("miss", 0.05, Other("float"),
               "Write sets of labels that miss the true one with this probability: Labels=NOUN,PROPN in MISC.",
               flag="--label-sets", metavar="SHARE"),

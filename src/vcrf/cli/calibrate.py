@@ -43,9 +43,9 @@ def calibrate(
     The model keeps what `vcrf tag --max-error`, --label-sets and --report need, and shows calibrated probabilities from
     then on. Labels stay as they are. The sentences must be drawn like those that will be labelled.
     """
-    from vcrf.cli.checks import check_output, check_picture_file
+    from vcrf.cli.checks import check_not_of_trees, check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.labelled import read_labelled
+    from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.estimators.file import load, save
 
     out = output or model
@@ -53,9 +53,10 @@ def calibrate(
     if plot is not None:
         check_picture_file(plot)
         check_output("--plot", plot, {model: "the model", data: "the data", out: "the model"})
+    check_not_of_trees("calibrate", model)
     tagger = load(model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data):
+    with compile_notice(), about(data), in_sources(corpus):
         tagger.calibrate(corpus.tokens, labels)
     save(tagger, out)
     if plot is not None:

@@ -10,6 +10,7 @@ from vcrf.errors import InputError
 from vcrf.files import check_target
 
 if TYPE_CHECKING:
+    from vcrf.labelling.tagger import Tagger
     from vcrf.losses import Loss
 
 
@@ -68,3 +69,20 @@ def is_same_file(a: Path, b: Path) -> bool:
     if a.exists() and b.exists():
         return a.samefile(b)
     return a.resolve() == b.resolve()
+
+
+def check_calibrated(tagger: Tagger, model: Path) -> None:
+    """Refuse a model that nobody has calibrated."""
+    if tagger.model_.calibration is None:
+        raise InputError(
+            f"{model}: the model is not calibrated, so that nothing can be promised of its labels. Run `vcrf calibrate "
+            f"{model} DATA` with labelled sentences that it was not trained on, then this again."
+        )
+
+
+def check_not_of_trees(command: str, model: Path) -> None:
+    """Refuse a model of trees where a command is about sentences."""
+    from vcrf.cli.trees import is_tree_model
+
+    if is_tree_model(model):
+        raise InputError(f"{model}: a model of trees. `vcrf {command}` is for models of sentences.")

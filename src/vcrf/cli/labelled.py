@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,20 @@ if TYPE_CHECKING:
     from vcrf.data import Corpus
     from vcrf.labelling.tagger import Tagger
     from vcrf.types import Label
+
+
+@contextmanager
+def in_sources(corpus: Corpus) -> Iterator[None]:
+    """Name the line or task of a sentence where a message has its number."""
+    from vcrf.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        number = re.match(r"Sentence (\d+)", str(error))
+        if number is None:
+            raise
+        raise InputError(f"{corpus.sources[int(number[1])]}{str(error)[number.end() :]}") from error
 
 
 def read_labelled(

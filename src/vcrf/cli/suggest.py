@@ -53,7 +53,7 @@ def suggest(
 
     What Label Studio, Prodigy and doccano export can be trained on: files that end in .json or .jsonl.
     """
-    from vcrf.cli.checks import check_output
+    from vcrf.cli.checks import check_not_of_trees, check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
     from vcrf.errors import InputError
@@ -65,6 +65,7 @@ def suggest(
         check_output("--output", output, {model: "the model", pool: "the pool"})
     if input_format is InputFormat.ATTRIBUTES:
         raise InputError("--input-format attributes is for `vcrf tag`: a pool is text, columns or CoNLL-U.")
+    check_not_of_trees("suggest", model)
     tagger = load_tagger(model)
     check_labels_text(tagger.model_, str(model))
     facts = tagger.model_.facts
@@ -94,9 +95,11 @@ def _tasks(tagger: ModelTagger, file: RawFile, number: int, by: str, per: str, d
         found = tagger.suggest([sentence.tokens for sentence in sentences], number, by, per, diversity)
     except InputError as error:
         raise InputError(located(str(error), places)) from error
+    chosen = [sentences[s.number].tokens for s in found]
+    values = tagger.sequence_probability(chosen, [s.labels for s in found])
     return [
-        Task(sentences[s.number].tokens, [str(label) for label in s.labels], s.usefulness, places[s.number])
-        for s in found
+        Task(tokens, [str(label) for label in s.labels], s.usefulness, float(value), places[s.number])
+        for s, tokens, value in zip(found, chosen, values, strict=True)
     ]
 
 

@@ -44,6 +44,8 @@ class _Promise(NamedTuple):
     max_error: str | None
     confidence: str
     unit: str
+    average: str
+    longest: int | None
     label_sets: str | None
     report: bool
     review: Path | None
@@ -70,6 +72,13 @@ class _Promise(NamedTuple):
             raise InputError(
                 "--constraints change what was calibrated: train with them, calibrate, and leave them out here."
             )
+        how = (self.confidence, self.average, self.longest)
+        if how != ("95%", "sentences", None) and self.max_error is None:
+            raise InputError(
+                "--confidence, --average and --longest are about what --max-error accepts: add --max-error 1%."
+            )
+        if self.unit != "token" and not self.has_notes:
+            raise InputError("--unit is about --max-error and --label-sets: add one of these.")
         if self.review is not None and self.max_error is None:
             raise InputError("--review writes what --max-error does not accept: add --max-error 1%.")
 
@@ -81,7 +90,7 @@ class _Promise(NamedTuple):
         accepted = sets = None
         if self.max_error is not None:
             limit, sure = share("--max-error", self.max_error), share("--confidence", self.confidence)
-            accepted = tagger.acceptance(limit, sure, self.unit)
+            accepted = tagger.acceptance(limit, sure, self.unit, self.average, self.longest)
         if self.label_sets is not None and calibration is not None:
             sets = set_threshold(calibration, share("--label-sets", self.label_sets), self.unit)
         return accepted, sets
@@ -143,6 +152,8 @@ def tag(
     max_error: Annotated[str | None, option("max_error", show_default=False)] = None,
     confidence: Annotated[str, option("confidence")] = "95%",
     unit: Annotated[str, option("unit")] = "token",
+    average: Annotated[str, option("average")] = "sentences",
+    longest: Annotated[int | None, option("longest")] = None,
     label_sets: Annotated[str | None, option("miss", show_default=False)] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Say on stderr how many labels are wrong, and whether the text is alike.")
@@ -175,7 +186,7 @@ def tag(
     --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
     --format json the list is in the field nbest of the one object a sentence.
     """
-    from vcrf.cli.checks import check_output, read_loss
+    from vcrf.cli.checks import check_calibrated, check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.cli.trees import is_tree_model, tag_trees
     from vcrf.data.docbin import is_docbin
@@ -191,10 +202,11 @@ def tag(
     loss = None if mbr is None else read_loss("--mbr", mbr)
     if mbr is not None and nbest:
         raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
-    promise = _Promise(max_error, confidence, unit, label_sets, report, review)
+    promise = _Promise(max_error, confidence, unit, average, longest, label_sets, report, review)
     promise.check(mbr, nbest, constraints)
     if review is not None:
-        check_output("--review", review, {model: "the model", file: "the input"})
+        others = {} if output is None else {output: "--output"}
+        check_output("--review", review, {model: "the model", file: "the input", **others})
     if output is not None:  # it may be the input: that is read before it is replaced
         check_output("--output", output, {model: "the model"})
     if is_tree_model(model):
@@ -226,6 +238,8 @@ def tag(
     layout = facts.layout if facts else None
     if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
+    if promise.is_asked:
+        check_calibrated(tagger, model)
     text = open_raw(file, cast(Any, input_format.value), column(tag), form, layout)
     has_notes = marginals or promise.has_notes
     check_written_column(text, has_notes, output_format.value if output_format else None)

@@ -27,6 +27,8 @@ def trust(
         list[str], typer.Option(metavar="SHARE", help="Confidence of the promise; may be repeated.")
     ] = ["90%", "95%", "99%"],  # noqa: B006
     unit: Annotated[str, option("unit")] = "token",
+    average: Annotated[str, option("average")] = "sentences",
+    longest: Annotated[int | None, option("longest")] = None,
     split: Split = None,
     tag: Tag = None,
     form: Form = None,
@@ -44,11 +46,12 @@ def trust(
     vcrf trust my.vcrf treebank.conllu.gz --split test --max-error 1% --unit sentence --plot trust.png
 
     Each row is a promise: of what is at least as sure as the threshold at most so much is wrong, with the confidence.
-    The error on DATA is a mean over sentences, and so is the promise; its interval is for 95 %.
+    The error on DATA is a mean over sentences, and so is the promise, or both are pooled (--average); its interval is
+    for 95 %.
     """
-    from vcrf.cli.checks import check_output, check_picture_file
+    from vcrf.cli.checks import check_calibrated, check_not_of_trees, check_output, check_picture_file
     from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.labelled import read_labelled
+    from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.labelling.loading import load_tagger
 
     if plot is not None:
@@ -56,16 +59,17 @@ def trust(
         check_output("--plot", plot, {model: "the model", data: "the data"})
     limits = [share("--max-error", text) for text in max_error]
     sure = [share("--confidence", text) for text in confidence]
+    check_not_of_trees("trust", model)
     tagger = load_tagger(model)
-    tagger._calibration()
+    check_calibrated(tagger, model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data):
-        table = tagger.trust(corpus.tokens, labels, limits, sure, unit)
+    with compile_notice(), about(data), in_sources(corpus):
+        table = tagger.trust(corpus.tokens, labels, limits, sure, unit, average, longest)
     if plot is not None:
         table.plot(plot)
     if json:
         print_json({
-            "model": str(model), "data": str(data), "unit": unit, "sentences": len(corpus),
+            "model": str(model), "data": str(data), "unit": unit, "average": average, "sentences": len(corpus),
             "calibration_error": table.reliability.error, "promises": [_as_json(row) for row in table.rows],
         })  # fmt: skip
         return

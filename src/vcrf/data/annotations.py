@@ -26,12 +26,14 @@ class Task(NamedTuple):
     ----------
     tokens, labels : the sentence and what a tagger says of it
     usefulness : why it was chosen
+    probability : of the labels
     source : where it was read
     """
 
     tokens: Sequence[str]
     labels: Sequence[str]
     usefulness: float
+    probability: float
     source: str
 
 
@@ -60,8 +62,13 @@ def _studio_task(task: Task, scheme: str) -> dict[str, Any]:
         }
         for r in regions_of(task.tokens, task.labels, scheme)
     ]  # fmt: skip
-    data = {"text": text, "tokens": list(task.tokens), "scheme": scheme, "source": task.source}
-    return {"data": data, "predictions": [{"model_version": "vcrf", "score": task.usefulness, "result": result}]}
+    data = {
+        "text": text, "tokens": list(task.tokens), "scheme": scheme, "usefulness": task.usefulness,
+        "source": task.source,
+    }  # fmt: skip
+    # Label Studio refuses scores that are not from 0 to 1.
+    score = min(max(task.probability, 0.0), 1.0)
+    return {"data": data, "predictions": [{"model_version": "vcrf", "score": score, "result": result}]}
 
 
 def prodigy(tasks: Iterable[Task], scheme: str) -> str:
@@ -84,17 +91,18 @@ def _prodigy_task(task: Task, scheme: str) -> dict[str, Any]:
              "label": r.labels[0]}
             for r in regions_of(task.tokens, task.labels, scheme)
         ],
-        "meta": {"scheme": scheme, "score": task.usefulness, "source": task.source},
+        "meta": {
+            "scheme": scheme, "usefulness": task.usefulness, "probability": task.probability, "source": task.source,
+        },
     }  # fmt: skip
 
 
 def json_lines(tasks: Iterable[Task]) -> str:
     """One object a line: tokens and labels; null is a label that is open."""
     return "".join(
-        json.dumps({"tokens": list(t.tokens), "labels": list(t.labels), "score": t.usefulness, "source": t.source},
-                   ensure_ascii=False) + "\n"
+        json.dumps({**t._asdict(), "tokens": list(t.tokens), "labels": list(t.labels)}, ensure_ascii=False) + "\n"
         for t in tasks
-    )  # fmt: skip
+    )
 
 
 def regions_of(tokens: Sequence[str], labels: Sequence[str], scheme: str) -> list[Region]:
@@ -148,21 +156,36 @@ def parse_annotations(content: str, name: str) -> Iterator[Sentence]:
     for number, line in enumerate(content.split("\n"), 1):
         if line.strip():
             where = f"{name}:{number}"
-            yield from _line_sentence(_object(_loaded(line, where), where), where)
+            task = _object(_loaded(line, where), where)
+            yield from (_studio_sentence if isinstance(task.get("data"), dict) else _line_sentence)(task, where)
 
 
 def _studio_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
-    data = _object(task.get("data"), f"{where}: `data`")
-    answers = [a for a in task.get("annotations") or [] if isinstance(a, dict) and not a.get("was_cancelled")]
+    if "data" not in task:
+        raise InputError(f"{where}: expected `data` and `annotations`. Export as JSON from Label Studio, not JSON-MIN.")
+    data = _object(task["data"], f"{where}: `data`")
+    given = _listed(task.get("annotations") or [], f"{where}: `annotations`")
+    answers = [answer for answer in (_object(item, where) for item in given) if not answer.get("was_cancelled")]
     if not answers:
         return  # nobody has labelled it yet
-    regions = []
-    for item in _listed(answers[0].get("result"), f"{where}: `result`"):
-        value = _object(item, where).get("value")
-        if isinstance(value, dict) and "labels" in value:
-            regions.append(_region(value.get("start"), value.get("end"), value["labels"], where))
+    items = [_object(item, where) for item in _listed(answers[0].get("result"), f"{where}: `result`")]
+    regions = [region for item in items for region in _studio_regions(item, where)]
     tokens = _tokens(data, where)
     yield Sentence(tokens, _labels(tokens, data, regions, data.get("scheme", "BIO"), where), where)
+
+
+def _studio_regions(item: dict[str, Any], where: str) -> Iterator[Region]:
+    """The region of a result, if it is one: others are choices, relations and remarks."""
+    value = item.get("value")
+    if not isinstance(value, dict):
+        return
+    if "labels" in value:
+        yield _region(value.get("start"), value.get("end"), value["labels"], where)
+    elif "start" in value:
+        raise InputError(
+            f"{where}: a region of type {item.get('type')!r:.40} cannot be read. Expected those of a Labels control "
+            "over a Text."
+        )
 
 
 def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
@@ -170,12 +193,17 @@ def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
         return  # rejected or ignored
     tokens = _tokens(task, where)
     given = task.get("labels", task.get("label", task.get("entities")))
-    if "spans" not in task and isinstance(given, list) and len(given) == len(tokens) and not _are_triples(given):
+    has_spans = task.get("spans") is not None
+    if not has_spans and isinstance(given, list) and given and not _are_regions(given):
+        if len(given) != len(tokens):
+            raise InputError(f"{where}: {len(tokens)} tokens have {len(given)} labels. Expected one a token.")
         yield Sentence(tokens, tuple(_open_label(label, where) for label in given), where)
         return
-    if "spans" in task:
+    if has_spans:
         spans = [_object(span, where) for span in _listed(task["spans"], f"{where}: `spans`")]
         regions = [_region(span.get("start"), span.get("end"), [span.get("label")], where) for span in spans]
+    elif given is None and "answer" in task:  # Prodigy leaves them out where nothing was marked
+        regions = []
     elif isinstance(given, list):
         regions = [_region(*_triple(item, where), where) for item in given]
     else:
@@ -190,7 +218,13 @@ def _labels(tokens: tuple[str, ...], data: dict[str, Any], regions: list[Region]
         raise InputError(f"{where}: `scheme` must be one of BIO, BILOU or empty, got {scheme!r:.40}.")
     labels: list[Any] = ["O" if scheme else None] * len(tokens)
     places = _token_places(tokens, data, where)
+    n_characters = len(data["text"]) if isinstance(data.get("text"), str) else places[-1][1]
     for region in regions:
+        if region.end > n_characters:
+            raise InputError(
+                f"{where}: the region from {region.start} to {region.end} ({'/'.join(region.labels)}) ends after the "
+                f"text, which has {n_characters} characters."
+            )
         inside = [i for i, (start, end) in enumerate(places) if start < region.end and end > region.start]
         if not inside or places[inside[0]][0] < region.start or places[inside[-1]][1] > region.end:
             raise InputError(
@@ -248,7 +282,7 @@ def _region(start: Any, end: Any, labels: Any, where: str) -> Region:
     are_numbers = type(start) is int and type(end) is int and 0 <= start < end
     if not are_numbers or not names or not all(isinstance(name, str) and name for name in names):
         raise InputError(
-            f"{where}: a region needs `start`, `end` and a label, got {start!r:.20}, {end!r:.20}, {labels!r:.40}."
+            f"{where}: a region needs a start, an end and a label, got {start!r:.20}, {end!r:.20}, {labels!r:.40}."
         )
     return Region(start, end, names)
 
@@ -261,8 +295,11 @@ def _triple(item: Any, where: str) -> tuple[Any, Any, list[Any]]:
     return item[0], item[1], [item[2]]
 
 
-def _are_triples(items: list[Any]) -> bool:
-    return bool(items) and all(isinstance(item, list) and len(item) == 3 and type(item[0]) is int for item in items)
+def _are_regions(items: list[Any]) -> bool:
+    """Whether these are doccano's regions, not labels of tokens."""
+    return any(
+        isinstance(item, dict) or (isinstance(item, list) and len(item) == 3 and type(item[0]) is int) for item in items
+    )
 
 
 def _open_label(label: Any, where: str) -> Any:

@@ -37,6 +37,8 @@ class Tagging(NamedTuple):
         Its entities, where labels mark them.
     sets : list of list of str, optional
         Label set of each token.
+    span_set : list of Span, optional
+        Spans that may be there.
     checks : list of bool, optional
         Whether a person has to check the token.
     """
@@ -46,6 +48,7 @@ class Tagging(NamedTuple):
     probability: float | None = None
     spans: list[Span] | None = None
     sets: list[list[str]] | None = None
+    span_set: list[Span] | None = None
     checks: list[bool] | None = None
 
     def notes(self, i: int) -> Notes:
@@ -57,6 +60,9 @@ class Tagging(NamedTuple):
             notes.append(("Span", next((f"{span.probability:.3f}" for span in self.spans if span.first == i), "")))
         if self.sets is not None:
             notes.append(("Labels", ",".join(self.sets[i])))
+        if self.span_set is not None:
+            begun = [f"{span.kind}:{span.last - i + 1}" for span in self.span_set if span.first == i]
+            notes.append(("Spans", ",".join(begun)))
         if self.checks is not None:
             notes.append(("Check", "Yes" if self.checks[i] else ""))
         return notes
@@ -147,14 +153,20 @@ def write_json(sentence: RawSentence, taggings: Sequence[Tagging]) -> str:
     if best.probabilities is not None:
         shown["probabilities"] = _rounded(best.probabilities)
     if best.spans is not None:
-        shown["spans"] = [{**span._asdict(), "probability": round(span.probability, 6)} for span in best.spans]
+        shown["spans"] = _json_spans(best.spans)
     if best.sets is not None:
         shown["label_sets"] = best.sets
+    if best.span_set is not None:
+        shown["span_set"] = _json_spans(best.span_set)
     if best.checks is not None:
         shown["check"] = best.checks
     if best.probability is not None:
         shown["nbest"] = [_json_tagging(tagging) for tagging in taggings]
     return json.dumps(shown, ensure_ascii=False) + "\n"
+
+
+def _json_spans(spans: list[Span]) -> list[dict[str, object]]:
+    return [{**span._asdict(), "probability": round(span.probability, 6)} for span in spans]
 
 
 def _json_tagging(tagging: Tagging) -> dict[str, object]:

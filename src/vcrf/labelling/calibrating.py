@@ -17,12 +17,12 @@ from vcrf.arguments.inputs import (
     read_text,
     sorted_classes,
 )
-from vcrf.decoding.probability import log_probabilities, sequence_events
+from vcrf.decoding.probability import entity_events, log_probabilities, sequence_events
 from vcrf.decoding.schemes import scheme_of
 from vcrf.errors import InputError
 from vcrf.labelling.observing import Observed, observe, spans_of
 from vcrf.metrics.entities import Entity, entities
-from vcrf.model.facts import data_checksum
+from vcrf.model.facts import TrainingFacts, data_checksum
 from vcrf.trust.calibration import Calibration
 from vcrf.trust.reliability import reliability
 from vcrf.trust.temperature import Sweeps, best_temperature
@@ -41,11 +41,8 @@ def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted
     sentences, labels = held_out(X, y)
     model = tagger._model()
     checksum = _checksum(sentences, labels)
-    if model.facts is not None and model.facts.data_checksum == checksum:
-        raise InputError(
-            "These are the sentences that the model was trained on: expected others, which it has not seen. Keep some "
-            "back before training, or label new ones."
-        )
+    if model.facts is not None:
+        _check_unseen(sentences, labels, checksum, model.facts)
     blocks = list(observe(tagger, sentences))
     truth = _truth(blocks, labels, model)
     fitted = (_fit_temperature if is_fitted else _unfitted)(blocks, labels, truth, model)
@@ -57,6 +54,28 @@ def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted
         unknown_share=_float32([block.unknown_share for block in blocks]),
         **_spans(blocks, labels, model),
     )  # fmt: skip
+
+
+def check_not_calibrated_with(calibration: Calibration, found: Calibration) -> None:
+    """Refuse to judge promises by the sentences that they were made from."""
+    if calibration.data_checksum == found.data_checksum:
+        raise InputError(
+            "These are the sentences that the model was calibrated with: how promises are kept shows only on others."
+        )
+
+
+def _check_unseen(
+    sentences: list[Sequence[Any]], labels: list[list[Label]], checksum: str, facts: TrainingFacts
+) -> None:
+    """Refuse the training sentences, also where they are the first or the last of a file that has more."""
+    n = facts.n_sentences
+    parts = [slice(0, n), slice(len(labels) - n, None)] if len(labels) > n else []
+    if facts.data_checksum in (checksum, *(_checksum(sentences[part], labels[part]) for part in parts)):
+        which = "Among these are" if parts else "These are"
+        raise InputError(
+            f"{which} the sentences that the model was trained on: expected others, which it has not seen. Keep some "
+            "back before training (`split` names a part of a file), or label new ones."
+        )
 
 
 def held_out(X: Iterable[Any], y: Iterable[Any]) -> tuple[list[Sequence[Any]], list[list[Label]]]:
@@ -145,28 +164,38 @@ def _sureness_at(block: Observed, s: float) -> Floats:
 
 
 def _spans(blocks: list[Observed], labels: list[list[Label]], model: Model) -> dict[str, Any]:
-    """Predicted spans: how sure, and whether the truth has them."""
+    """Predicted spans: how sure, and whether the truth has them. True spans: how probable, and whether found."""
+    scheme = scheme_of(model.labels)
     counts, sureness, is_wrong = [0], [np.zeros(0)], []
+    true_counts, true_probability, is_found = [0], [np.zeros(0)], []
     for block in blocks:
         found, probabilities = spans_of(block, model)
+        true = [_true_spans(y) if scheme else [] for y in labels[block.first : block.first + len(found)]]
         sureness.append(probabilities)
-        for spans, true in zip(found, labels[block.first :], strict=False):
-            right = _true_spans(true)
+        if scheme:
+            events = entity_events(block.scores, true, block.first, model.labels, scheme)
+            true_probability.append(np.exp(log_probabilities(block.scores, events)))
+        for spans, right in zip(found, true, strict=True):
             counts.append(len(spans))
             is_wrong += [span not in right for span in spans]
+            true_counts.append(len(right))
+            is_found += [span in spans for span in right]
     return {
         "span_ptr": np.cumsum(counts, dtype=np.int64),
         "span_sureness": _float32(sureness),
         "span_is_wrong": np.array(is_wrong, np.uint8),
+        "true_span_ptr": np.cumsum(true_counts, dtype=np.int64),
+        "true_span_probability": _float32(true_probability),
+        "true_span_is_found": np.array(is_found, np.uint8),
     }
 
 
-def _true_spans(labels: list[Label]) -> set[Entity]:
+def _true_spans(labels: list[Label]) -> list[Entity]:
     """Spans of the truth; labels that mark none, which the model cannot know, have none."""
     try:
-        return set(entities(labels))
+        return entities(labels)
     except InputError:
-        return set()
+        return []
 
 
 def _float32(parts: Sequence[Floats]) -> Any:

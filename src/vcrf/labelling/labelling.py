@@ -146,18 +146,25 @@ def _with_trust(
 ) -> list[list[Tagging]]:  # fmt: skip
     """What has to be checked, and label sets, by the tagger's own probabilities."""
     from vcrf.labelling.observing import observe
+    from vcrf.labelling.span_sets import span_sets
     from vcrf.labelling.trusting import label_sets, unit_sureness
 
     out = []
+    has_spans = wanted.sets is not None and wanted.sets.unit == "span"
     left = iter(found)
     for block in observe(tagger, list(X)):
-        rows = [] if wanted.acceptance is None else unit_sureness(block, tagger.model_, wanted.acceptance.unit)
-        sets = [] if wanted.sets is None else label_sets(block, tagger.model_, wanted.sets.threshold)
+        rows = [] if wanted.acceptance is None else unit_sureness(block, tagger.model_, wanted.acceptance)
+        sets, spans = [], []
+        if wanted.sets is not None:
+            sets = [] if has_spans else label_sets(block, tagger.model_, wanted.sets.threshold)
+            spans = span_sets(block, tagger.model_, wanted.sets.threshold) if has_spans else []
         for i, (a, b) in enumerate(pairwise(block.scores.sent_ptr.tolist())):
             (best,) = next(left)
             if wanted.acceptance is not None:
                 best = best._replace(checks=(~accepted(np.array(rows[i]), wanted.acceptance.threshold)).tolist())
-            if wanted.sets is not None:
+            if has_spans:
+                best = best._replace(span_set=spans[i])
+            elif wanted.sets is not None:
                 best = best._replace(sets=[_texts(labels) for labels in sets[a:b]])
             out.append([best])
     return out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -72,17 +71,6 @@ class TextReport:
         """The sentences whose best sequence is least probable, the least first."""
         found = sorted(self._least, key=lambda item: (-item[0], -item[1]))
         return [{"line": -line, "probability": -p, "text": text} for p, line, text in found]
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        changed = self.drift()
-        return {
-            "sentences": len(_joined(self._doubts)), "tokens": self.n_tokens,
-            "accepted_share": 1.0 - self.n_checked / max(self.n_tokens, 1),
-            "expected_errors": asdict(self.expected()),
-            "drift": {**asdict(changed), "is_alarm": changed.is_alarm, "message": changed.message},
-            "least_sure": self.least_sure(),
-        }  # fmt: skip
 
 
 def _joined(parts: list[Any]) -> Any:

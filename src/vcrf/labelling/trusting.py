@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from vcrf.arguments.inputs import as_sentences
+from vcrf.arguments.parameters import check
 from vcrf.errors import InputError
-from vcrf.trust.calibration import Calibration
+from vcrf.trust.calibration import Calibration, Units
 from vcrf.trust.selective import Acceptance, accept, accepted
 from vcrf.trust.sets import SetThreshold, set_threshold
 from vcrf.types import Bools, Floats, Label
@@ -32,7 +34,8 @@ class Selection:
     labels : one list a sentence, as `predict` gives them
     accepted : one list a sentence, a bool a token. With unit "sentence" all alike in a sentence; with unit "span" only
         tokens of predicted spans can be False, because the promise is about these.
-    sureness : one list a sentence, the tagger's own probability of the token's unit (1 outside spans)
+    sureness : one list a sentence, the tagger's own probability of the token's unit (1 outside spans, -1 where a
+        sentence is too long for a pooled promise)
     acceptance : the threshold, and what is promised of it
     """
 
@@ -53,11 +56,12 @@ class LabelSets:
 
     Attributes
     ----------
-    sets : one list a sentence, a list of labels a token: the predicted one first, then by probability
+    sets : one list a sentence, a list of labels a token: the predicted one first, then by probability. With unit
+        "span" one list a sentence of (first, last, kind, probability): the predicted spans first, then by probability.
     threshold : the promise
     """
 
-    sets: list[list[list[Label]]]
+    sets: list[list[Any]]
     threshold: SetThreshold
 
     @property
@@ -97,27 +101,39 @@ class Trusting:
         return self
 
     def predict_selective(
-        self, X: Iterable[Any], max_error: float = 0.01, confidence: float = 0.95, unit: str = "token"
+        self,
+        X: Iterable[Any],
+        max_error: float = 0.01,
+        confidence: float = 0.95,
+        unit: str = "token",
+        average: str = "sentences",
+        longest: int | None = None,
     ) -> Selection:
         """Labels, and which of them may be accepted so that few of these are wrong.
 
         With probability `confidence` over the calibration sentences, the share of errors among accepted units is at
-        most `max_error` for sentences drawn alike: a mean over sentences of shares of their units.
+        most `max_error` for sentences drawn alike.
 
         Parameters
         ----------
         X : iterable of sentences
         max_error, confidence : numbers between 0 and 1
         unit : "token", "sentence" (all labels right) or "span" (predicted entities)
+        average : "sentences" or "pooled"
+            The share is a mean over sentences of shares of their units, or, pooled, one of all units together: long
+            sentences then count more, and more calibration sentences are needed.
+        longest : int, optional
+            With average "pooled", sentences with more units are never accepted. Fix it without looking at the
+            calibration sentences. Default: twice the mean length of the training sentences; none for spans.
         """
-        chosen = self.acceptance(max_error, confidence, unit)
+        chosen = self.acceptance(max_error, confidence, unit, average, longest)
         labels: list[list[Label]] = []
         sureness: list[list[float]] = []
         for block in self._observed(X):
             labels += block.names(self._model())
-            sureness += unit_sureness(block, self._model(), unit)
+            sureness += unit_sureness(block, self._model(), chosen)
         decided = [accepted(np.array(row), chosen.threshold).tolist() for row in sureness]
-        return Selection(labels, decided, sureness, chosen)
+        return Selection(labels, decided, [[min(p, 1.0) for p in row] for row in sureness], chosen)
 
     def predict_sets(self, X: Iterable[Any], miss: float = 0.05, unit: str = "token") -> LabelSets:
         """Label sets whose expected share of missed true labels is at most `miss` (conformal risk control).
@@ -126,18 +142,32 @@ class Trusting:
         ----------
         X : iterable of sentences
         miss : number between 0 and 1
-        unit : "token", or "sentence" for sets of which all hold the truth with probability 1 - miss
+        unit : "token", "sentence" for sets of which all hold the truth with probability 1 - miss, or "span"
+            Sets of spans hold all but a share of `miss` of the true spans of a sentence that has any, in expectation.
         """
+        from vcrf.labelling.span_sets import span_sets
+
         chosen = set_threshold(self._calibration(), miss, unit)
-        sets: list[list[list[Label]]] = []
+        sets: list[list[Any]] = []
         for block in self._observed(X):
+            if unit == "span":
+                sets += span_sets(block, self._model(), chosen.threshold)
+                continue
             listed = label_sets(block, self._model(), chosen.threshold)
             sets += [listed[a:b] for a, b in pairwise(block.scores.sent_ptr.tolist())]
         return LabelSets(sets, chosen)
 
-    def acceptance(self, max_error: float = 0.01, confidence: float = 0.95, unit: str = "token") -> Acceptance:
+    def acceptance(
+        self,
+        max_error: float = 0.01,
+        confidence: float = 0.95,
+        unit: str = "token",
+        average: str = "sentences",
+        longest: int | None = None,
+    ) -> Acceptance:
         """The threshold of `predict_selective`, and what is promised of it."""
-        return accept(self._calibration().units(unit), max_error, confidence, unit)
+        most = self._longest(unit, average, longest)
+        return accept(_averaged(self._calibration(), unit, most), max_error, confidence, unit)
 
     def trust(
         self,
@@ -146,14 +176,18 @@ class Trusting:
         max_errors: Sequence[float] = (0.005, 0.01, 0.02, 0.05),
         confidences: Sequence[float] = (0.9, 0.95, 0.99),
         unit: str = "token",
+        average: str = "sentences",
+        longest: int | None = None,
     ) -> TrustTable:
-        """Thresholds for a grid of promises, and how they are kept on labelled sentences."""
-        from vcrf.labelling.calibrating import calibration_of
+        """Thresholds for a grid of promises, and how they are kept on labelled sentences, new to the tagger."""
+        from vcrf.labelling.calibrating import calibration_of, check_not_calibrated_with
         from vcrf.trust.table import trust_table
 
-        calibration = self._calibration()
+        most = self._longest(unit, average, longest)
+        known = _averaged(self._calibration(), unit, most)
         found = calibration_of(self, X, y, is_fitted=False)  # type: ignore[arg-type]
-        return trust_table(calibration, found, max_errors, confidences, unit)
+        check_not_calibrated_with(self._calibration(), found)
+        return trust_table(known, _averaged(found, unit, most), max_errors, confidences, unit, found.before)
 
     def suggest(
         self,
@@ -167,6 +201,22 @@ class Trusting:
         from vcrf.labelling.suggesting import suggest
 
         return suggest(self, X, n, by, per, diversity)  # type: ignore[arg-type]
+
+    def _longest(self, unit: str, average: str, longest: int | None) -> int:
+        """The most units of a sentence for pooled rates; 0 for means over sentences."""
+        for name, value in (("unit", unit), ("average", average), ("longest", longest)):
+            check(name, value)
+        if average == "sentences" or unit == "sentence":
+            if longest is not None:
+                raise InputError("`longest` is for average='pooled' with unit='token' or 'span': leave it out.")
+            return 0
+        facts = self._model().facts
+        if longest is None and (unit == "span" or facts is None):
+            raise InputError(
+                f"average='pooled' with unit={unit!r} needs `longest`, the most {unit}s that a sentence may have to be "
+                "accepted. Choose it without looking at the calibration sentences."
+            )
+        return longest or math.ceil(2.0 * facts.n_tokens / facts.n_sentences)  # type: ignore[union-attr]
 
     def _calibration(self) -> Calibration:
         calibration = self._model().calibration
@@ -183,29 +233,40 @@ class Trusting:
         return observe(self, as_sentences(X))  # type: ignore[arg-type]
 
 
-def unit_sureness(block: Observed, model: Model, unit: str) -> list[list[float]]:
-    """Sureness of the unit that each token belongs to, rounded as in the calibration."""
+def _averaged(calibration: Calibration, unit: str, most: int) -> Units:
+    """Units of a kind, for means over sentences (0) or for pooled rates."""
+    units = calibration.units(unit)
+    return units.pooled(most) if most else units
+
+
+def unit_sureness(block: Observed, model: Model, asked: Acceptance) -> list[list[float]]:
+    """Sureness of the unit that each token belongs to, rounded as in the calibration; -1 if it is never accepted.
+
+    A token outside all spans is infinitely sure: no promise about spans is about it, whatever their threshold.
+    """
     ends = list(pairwise(block.scores.sent_ptr.tolist()))
-    if unit == "token":
+    if asked.unit == "token":
+        most = asked.longest or math.inf
         flat = block.sureness.astype(np.float32).tolist()
-        return [flat[a:b] for a, b in ends]
-    if unit == "sentence":
+        return [flat[a:b] if b - a <= most else [-1.0] * (b - a) for a, b in ends]
+    if asked.unit == "sentence":
         whole = block.sequence_probability.astype(np.float32).tolist()
         return [[p] * (b - a) for p, (a, b) in zip(whole, ends, strict=True)]
-    return _span_sureness(block, model)
+    return _span_sureness(block, model, asked.longest or math.inf)
 
 
-def _span_sureness(block: Observed, model: Model) -> list[list[float]]:
-    """1 outside spans; 0 for what is labelled as part of a span and is none by the rules."""
+def _span_sureness(block: Observed, model: Model, most: float) -> list[list[float]]:
+    """0 for what is labelled as part of a span and is none by the rules; -1 where there are too many spans."""
     from vcrf.decoding.schemes import OUTSIDE
     from vcrf.labelling.observing import spans_of
 
     found, probabilities = spans_of(block, model)
     values = iter(probabilities.astype(np.float32).tolist())
-    rows = [[float(label == OUTSIDE) for label in labels] for labels in block.names(model)]
+    rows = [[math.inf if label == OUTSIDE else 0.0 for label in labels] for labels in block.names(model)]
     for row, spans in zip(rows, found, strict=True):
         for span in spans:
-            row[span.first : span.last + 1] = [next(values)] * (span.last + 1 - span.first)
+            value = next(values)
+            row[span.first : span.last + 1] = [value if len(spans) <= most else -1.0] * (span.last + 1 - span.first)
     return rows
 
 

@@ -28,7 +28,12 @@ ARRAYS: dict[str, type[np.generic]] = {
     "span_ptr": np.int64,
     "span_sureness": np.float32,
     "span_is_wrong": np.uint8,
+    "true_span_ptr": np.int64,
+    "true_span_probability": np.float32,
+    "true_span_is_found": np.uint8,
 }
+# Files of the first calibrations have no true spans: no set of spans can be promised from them.
+_LATER = ("true_span_ptr", "true_span_probability", "true_span_is_found")
 # Tokens, sureness and accuracy of the bins, before and after: (6, n_bins).
 _RELIABILITY = "calibration.reliability"
 
@@ -67,7 +72,15 @@ def load_calibration(value: Any, tensors: Mapping[str, Any], labels: list[Label]
     keys = {"calibration_temperature", "n_impossible", "log_likelihood", "data_checksum", "scheme"}
     if not isinstance(value, dict) or set(value) != keys:
         raise InputError(f"calibration is no object with {', '.join(sorted(keys))}")
-    arrays = {name: _array(tensors, f"calibration.{name}", kind, 1) for name, kind in ARRAYS.items()}
+    has_true_spans = any(f"calibration.{name}" in tensors for name in _LATER)
+    arrays = {
+        name: _array(tensors, f"calibration.{name}", kind, 1)
+        for name, kind in ARRAYS.items()
+        if has_true_spans or name not in _LATER
+    }
+    if not has_true_spans:
+        arrays |= {name: np.zeros(0, ARRAYS[name]) for name in _LATER}
+        arrays["true_span_ptr"] = np.zeros(len(arrays["ptr"]), np.int64)
     before, after = _reliabilities(_array(tensors, _RELIABILITY, np.float64, 2), len(arrays["sureness"]))
     found = Calibration(
         calibration_temperature=_number(value["calibration_temperature"], "calibration_temperature"),
@@ -101,9 +114,11 @@ def _check(found: Calibration, labels: list[Label]) -> None:
     n, n_tokens, n_spans = found.n_sentences, found.n_tokens, len(found.span_sureness)
     _check_ptr(found.ptr, n_tokens, "calibration.ptr", least=1)
     _check_ptr(found.span_ptr, n_spans, "calibration.span_ptr", least=0)
+    n_true = len(found.true_span_probability)
+    _check_ptr(found.true_span_ptr, n_true, "calibration.true_span_ptr", least=0)
     sizes = {
         "true_probability": n_tokens, "is_wrong": n_tokens, "sequence_probability": n, "unknown_share": n,
-        "span_ptr": n + 1, "span_is_wrong": n_spans,
+        "span_ptr": n + 1, "span_is_wrong": n_spans, "true_span_ptr": n + 1, "true_span_is_found": n_true,
     }  # fmt: skip
     for name, size in sizes.items():
         if len(getattr(found, name)) != size:

@@ -16,6 +16,8 @@ Floats32: TypeAlias = NDArray[np.float32]
 Bytes: TypeAlias = NDArray[np.uint8]
 
 UNITS = ("token", "sentence", "span")
+# Below every threshold.
+_NEVER = np.float32(-1.0)
 
 
 class Units(NamedTuple):
@@ -26,11 +28,15 @@ class Units(NamedTuple):
     ptr : (n_sentences + 1,) int64
     sureness : (n_units,) float32, probability of what was predicted
     is_wrong : (n_units,) uint8
+    most : int
+        0: rates are means over sentences, a unit counts 1 / (units of its sentence). Else they are pooled, every unit
+        counts 1 / most, and sentences with more units than that are never accepted (see `pooled`).
     """
 
     ptr: Ints
     sureness: Floats32
     is_wrong: Bytes
+    most: int = 0
 
     @property
     def n_sentences(self) -> int:
@@ -42,12 +48,24 @@ class Units(NamedTuple):
         """Sentence of each unit."""
         return np.repeat(np.arange(self.n_sentences), np.diff(self.ptr))
 
+    @property
+    def divisor(self) -> Floats:
+        """What each unit is divided by, so that the units of a sentence count 1 at the most, (n_units,)."""
+        if self.most:
+            return np.full(len(self.sureness), float(self.most))
+        return np.asarray(np.diff(self.ptr)[self.sentence_of], np.float64)
+
+    def pooled(self, most: int) -> Units:
+        """The same for rates over all units together, sentences with more than `most` units accepted never."""
+        is_long = np.diff(self.ptr)[self.sentence_of] > most
+        return self._replace(sureness=np.where(is_long, _NEVER, self.sureness), most=most)
+
     def take(self, sentences: Ints) -> Units:
         """The units of some sentences."""
         counts = np.diff(self.ptr)[sentences]
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         rows = np.repeat(self.ptr[sentences] - ptr[:-1], counts) + np.arange(ptr[-1])
-        return Units(ptr, self.sureness[rows], self.is_wrong[rows])
+        return Units(ptr, self.sureness[rows], self.is_wrong[rows], self.most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +90,9 @@ class Calibration:
     sequence_probability : (n_sentences,) float32, probability of the best sequence
     unknown_share : (n_sentences,) float32, share of words that training had not seen
     span_ptr, span_sureness, span_is_wrong : predicted spans, likewise
+    true_span_ptr : (n_sentences + 1,) int64, true spans of each sentence; all 0 where labels mark none
+    true_span_probability : (n_true_spans,) float32
+    true_span_is_found : (n_true_spans,) uint8, whether it is predicted
     """
 
     calibration_temperature: float
@@ -90,6 +111,9 @@ class Calibration:
     span_ptr: Ints
     span_sureness: Floats32
     span_is_wrong: Bytes
+    true_span_ptr: Ints
+    true_span_probability: Floats32
+    true_span_is_found: Bytes
 
     @property
     def n_sentences(self) -> int:

@@ -31,6 +31,8 @@ def expected_errors(
 
         sum of doubts + m b   errors, with variance   m v + m^2 v / n
 
+    One label that is wrong by surprise is added to the variance: where there was none yet, there may be one next time.
+
     Parameters
     ----------
     calibration : of the tagger
@@ -44,7 +46,7 @@ def expected_errors(
         sentence_means(calibration.ptr, calibration.is_wrong.astype(np.float64)) - (1.0 - calibration.mean_sureness)
     )
     n, m = len(residuals), len(doubts)
-    variance = float(residuals.var(ddof=1)) if n > 1 else float(size.max()) ** 2
+    variance = float(residuals.var(ddof=1)) + 1.0 / n if n > 1 else float(size.max()) ** 2
     number = float(doubts.sum()) + m * float(residuals.mean())
     half = float(t.ppf(0.5 + confidence / 2, max(n - 1, 1))) * float(np.sqrt(m * variance + m**2 * variance / n))
     low, middle, high = np.clip([number - half, number, number + half], 0.0, n_tokens)

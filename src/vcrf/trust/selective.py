@@ -4,7 +4,9 @@ Learn then test (Angelopoulos and others 2021). For a threshold the hypothesis i
 is above the limit; thresholds are tested from strict to loose, on a grid fixed beforehand, until one is not rejected.
 The last one that was is the threshold, and the promise is broken with probability 1 - confidence at the most.
 
-The error is a mean over sentences, E[wrong accepted share] / E[accepted share], shares of the units of a sentence.
+The error is a mean over sentences, E[wrong accepted share] / E[accepted share], shares of the units of a sentence. Or
+it is pooled, E[wrong accepted units] / E[accepted units]: each unit counts the same and long sentences more. One
+sentence could then hold `longest` errors, and evidence grows so much more slowly (`Units.pooled`).
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class Acceptance:
         surest units are wrong too often for any number of sentences
     share : share of the units of the calibration sentences that is accepted
     error : share of errors among them
+    longest : 0 if shares are means over sentences; else they are shares of all units together, and sentences with more
+        units than this are never accepted
     """
 
     threshold: float
@@ -57,6 +61,7 @@ class Acceptance:
     n_missing: int | None
     share: float
     error: float
+    longest: int = 0
 
     @property
     def is_any(self) -> bool:
@@ -69,10 +74,10 @@ class Acceptance:
         few, sure = percent(self.max_error), percent(self.confidence)
         if self.is_any:
             return (
-                f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure: {percent(self.share)} of the "
-                f"calibration text; with {sure} confidence at most {few} of them are wrong."
+                f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure{self._where}: {percent(self.share)} of "
+                f"the calibration text; with {sure} confidence at most {few} of them are wrong{self._average}."
             )
-        asked = f"at most {few} of errors among accepted {self.unit}s with {sure} confidence"
+        asked = f"at most {few} of errors among accepted {self.unit}s{self._average} with {sure} confidence"
         if self.n_missing is None:
             return (
                 f"Nothing is accepted: {asked} is more than these {self.n_sentences:,} calibration sentences allow, "
@@ -83,6 +88,14 @@ class Acceptance:
             f"Nothing is accepted: {asked} needs about {self.n_missing:,} more calibration sentences than the "
             f"{self.n_sentences:,} there are."
         )
+
+    @property
+    def _where(self) -> str:
+        return f" in sentences of at most {self.longest} {self.unit}s" if self.longest else ""
+
+    @property
+    def _average(self) -> str:
+        return f", all {self.unit}s counted alike," if self.longest else ""
 
 
 def percent(share: float) -> str:
@@ -108,10 +121,12 @@ def accept(units: Units, max_error: float, confidence: float = 0.95, unit: str =
     passed = _last_passed(shuffled, max_error, 1.0 - confidence, unit)
     if passed is None:
         missing = n_missing(shuffled, max_error, confidence, unit)
-        return Acceptance(math.inf, max_error, confidence, unit, units.n_sentences, missing, 0.0, math.nan)
+        return Acceptance(
+            math.inf, max_error, confidence, unit, units.n_sentences, missing, 0.0, math.nan, units.most
+        )  # fmt: skip
     threshold = float(GRID[passed])
     share, error = rates(units, threshold)
-    return Acceptance(threshold, max_error, confidence, unit, units.n_sentences, 0, share, error)
+    return Acceptance(threshold, max_error, confidence, unit, units.n_sentences, 0, share, error, units.most)
 
 
 def check_share(name: str, value: Any) -> None:
@@ -123,8 +138,7 @@ def check_share(name: str, value: Any) -> None:
 
 def sentence_values(units: Units, limit: float, thresholds: Floats) -> Floats:
     """Z of every sentence and threshold, (n_sentences, n_thresholds): see `evidence`."""
-    size = np.maximum(np.diff(units.ptr), 1)[units.sentence_of]
-    value = ((units.is_wrong > 0) - limit) / size
+    value = ((units.is_wrong > 0) - limit) / units.divisor
     # Units of a sentence by the first threshold that accepts them, then summed from strict to loose.
     place = np.searchsorted(-np.asarray(thresholds, np.float64), -units.sureness.astype(np.float64), side="left")
     n = len(thresholds)
@@ -133,12 +147,11 @@ def sentence_values(units: Units, limit: float, thresholds: Floats) -> Floats:
 
 
 def rates(units: Units, threshold: float) -> tuple[float, float]:
-    """Share of accepted units, and of errors among them, both as means over sentences; nan if none is accepted."""
+    """Share of accepted units, and of errors among them, as means over sentences or pooled; nan if none is accepted."""
     is_in = units.sureness >= np.float32(threshold)
-    size = np.maximum(np.diff(units.ptr), 1)[units.sentence_of]
-    accepted, wrong = np.sum(is_in / size), np.sum((is_in & (units.is_wrong > 0)) / size)
-    n_filled = int(np.count_nonzero(np.diff(units.ptr)))
-    return float(accepted / max(n_filled, 1)), float(wrong / accepted) if accepted else math.nan
+    count = 1.0 / units.divisor
+    accepted, wrong = float(count[is_in].sum()), float(count[is_in & (units.is_wrong > 0)].sum())
+    return accepted / float(count.sum()) if len(count) else 0.0, wrong / accepted if accepted else math.nan
 
 
 def p_values(units: Units, limit: float, unit: str, thresholds: Floats) -> Floats:

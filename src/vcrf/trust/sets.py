@@ -8,6 +8,11 @@ With n calibration sentences
     q = the largest one with  n/(n+1) * mean miss + 1/(n+1) <= miss allowed
 
 and then the expected miss of a new sentence is at most what is allowed, over the draw of all n + 1 sentences.
+
+Sets of spans go the same way: {spans with p(span) >= q}, and always the predicted ones. A sentence misses by the share
+of its true spans that are not in its set; n and the promise are about sentences with a true span, which would else be
+lost among those that have nothing to miss. The set of all spans cannot be listed: where only that would do there is no
+promise.
 """
 
 from __future__ import annotations
@@ -22,7 +27,9 @@ from vcrf.trust.calibration import Calibration
 from vcrf.trust.selective import percent
 from vcrf.types import Floats
 
-SET_UNITS = ("token", "sentence")
+SET_UNITS = ("token", "sentence", "span")
+# Sets of spans that are less probable than this would be long and slow to find.
+LEAST_SPAN = 1e-3
 # Above every probability: the predicted label alone is enough.
 _ABOVE = 2.0
 
@@ -35,7 +42,8 @@ class SetThreshold:
     ----------
     threshold : q; 0 if there are too few sentences, so that the sets hold every label
     miss : what was asked for
-    n_sentences, n_needed : calibration sentences, and the fewest with which a set can leave out a label
+    n_sentences, n_needed : calibration sentences (with a true span, for sets of spans), and the fewest with which a set
+        can leave out a label
     """
 
     threshold: float
@@ -53,10 +61,17 @@ class SetThreshold:
                 f"{self.n_sentences:,}: the sets hold every label. Calibrate with {self.n_needed - self.n_sentences:,} "
                 "more."
             )
+        if self.unit == "span":
+            sure = f"Spans at least {self.threshold:.4g} sure, and the predicted ones"
+            return (
+                f"{sure if self.threshold < _ABOVE else 'The predicted spans are enough'}: of the true spans of a "
+                f"sentence that has any, the expected share that is not in its set is at most {percent(self.miss)}."
+            )
         what = "share of tokens" if self.unit == "token" else "share of sentences with a token"
+        sure = f"Labels at least {self.threshold:.4g} sure, and the predicted one"
         return (
-            f"Labels at least {self.threshold:.4g} sure, and the predicted one: the expected {what} whose true label "
-            f"is not in its set is at most {percent(self.miss)}."
+            f"{sure if self.threshold < _ABOVE else 'The predicted label is enough'}: the expected {what} whose true "
+            f"label is not in its set is at most {percent(self.miss)}."
         )
 
 
@@ -66,10 +81,35 @@ def set_threshold(calibration: Calibration, miss: float, unit: str = "token") ->
         raise InputError(f"`unit` of label sets must be one of {', '.join(SET_UNITS)}, got {unit!r}.")
     if not 0.0 < miss < 1.0:
         raise InputError(f"`miss` must lie between 0 and 1, got {miss!r}. 0.05 is usual.")
+    n_needed = math.ceil(1.0 / miss - 1.0 - 1e-9)
+    if unit == "span":
+        return _span_threshold(calibration, miss, n_needed)
     n = calibration.n_sentences
     values, weights = _missable(calibration, unit)
-    n_needed = math.ceil(1.0 / miss - 1.0 - 1e-9)
     return SetThreshold(_largest(values, weights, n, miss), miss, unit, n, n_needed)
+
+
+def _span_threshold(calibration: Calibration, miss: float, n_needed: int) -> SetThreshold:
+    """For sets of spans; InputError where the set of all spans would be needed."""
+    if not calibration.scheme:
+        raise InputError("`unit='span'` needs labels that mark spans, BIO or BILOU, and the model's do not.")
+    counts = np.diff(calibration.true_span_ptr)
+    n = int(np.count_nonzero(counts))
+    if n < n_needed:
+        raise InputError(
+            f"Sets of spans that miss at most {percent(miss)} need {n_needed:,} calibration sentences with a span, "
+            f"there are {n:,}. Calibrate with {n_needed - n:,} more, or allow more misses."
+        )
+    is_missed = calibration.true_span_is_found == 0
+    weights = 1.0 / np.repeat(counts, counts)[is_missed]
+    q = _largest(calibration.true_span_probability[is_missed].astype(np.float64), weights, n, miss)
+    if q < LEAST_SPAN:
+        raise InputError(
+            f"Sets of spans that miss at most {percent(miss)} would have to hold spans less than {LEAST_SPAN:g} sure: "
+            f"too many true spans of the {n:,} calibration sentences are less probable than that. Allow more misses, "
+            "or train a better tagger."
+        )
+    return SetThreshold(q, miss, "span", n, n_needed)
 
 
 def _missable(calibration: Calibration, unit: str) -> tuple[Floats, Floats]:
