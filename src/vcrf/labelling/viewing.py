@@ -17,6 +17,7 @@ from vcrf.types import Floats, Label
 
 if TYPE_CHECKING:
     from vcrf.labelling.tagger import Tagger
+    from vcrf.page.standalone import Page
 
 # Arcs that are less probable are not drawn.
 _FAINT = 1e-3
@@ -131,6 +132,21 @@ def _pair_marginals(lattice: Lattice, marginals: Floats) -> Floats:
         for b in seen:
             pairs[:, a, b] = lattice.pattern_marginal([a, b])
     return pairs
+
+
+def sentence_page(tagger: Tagger, tokens: Sequence[Any], k: int = 5) -> Page:
+    """The views of one sentence as a page that needs no service."""
+    from vcrf.page.standalone import standalone
+
+    if not tokens or any(not isinstance(token, str) or not token for token in tokens):
+        raise InputError(f"A page shows a sentence of words: expected tokens as str, none empty, got {tokens!r}.")
+    names = [str(label) for label in tagger._model().labels]
+    answers = {
+        "/tag": {"names": names, "sentences": [sentence_view(tagger, tokens, k)]},
+        "/explain": why_view(tagger, tokens),
+        "/lattice": lattice_view(tagger, tokens),
+    }
+    return standalone("vcrf", ["tag", "why", "lattice"], answers, labels=names, models=[])
 
 
 def _rounded(p: float) -> float:

@@ -92,8 +92,14 @@ async def _models(service: Service, request: Request) -> Response:  # noqa: ARG0
         "version": vcrf.__version__, "models": [served.summary() for served in service.models],
         "data": service.models.data_name or None, "n_data": len(service.models.data) if service.models.data else 0,
         "can_label": service.annotating is not None,
-        "live": service.live.name if service.live is not None else None,
+        "live": service.live.name if service.live is not None else None, "example": _example(service),
     })  # fmt: skip
+
+
+def _example(service: Service) -> str:
+    """A sentence to begin with."""
+    tokens = service.models.data.tokens if service.models.data is not None else []
+    return " ".join(next((x for x in tokens if 6 <= len(x) <= 14), tokens[0])) if tokens else ""
 
 
 async def _tag(service: Service, request: Request) -> Response:

@@ -20,7 +20,7 @@ class Tried(NamedTuple):
     Parameters
     ----------
     number : of the sentence, from 0
-    source : file and line
+    source : file, without its folder, and line
     tokens, true, predicted : lists of str
     probabilities : of the predicted labels
     true_probabilities : of the true ones; 0 for a label that the model does not have
@@ -68,7 +68,7 @@ def _tried(served: Served, corpus: Corpus) -> list[Tried]:
         texts = [str(label) for label in labels]
         found.append(
             Tried(
-                i, corpus.sources[i], list(tokens), [str(label) for label in true], texts,
+                i, corpus.sources[i].rpartition("/")[2], list(tokens), [str(label) for label in true], texts,
                 [row[y] for row, y in zip(by_text, texts, strict=True)],
                 [row.get(str(y), 0.0) for row, y in zip(by_text, true, strict=True)],
                 [token not in known for token in tokens],
