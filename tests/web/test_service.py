@@ -94,6 +94,8 @@ def test_udpipe_errors_are_text(client: Any, fields: dict[str, str], said: str) 
 
 def test_bytes_that_are_no_text_are_refused(client: Any) -> None:
     """Invalid UTF-8, as data and as JSON."""
+    reply = client.get("/process?input=horizontal&data=%ff")
+    assert (reply.status_code, reply.text.startswith("data:1: ")) == (400, True)
     reply = client.post("/process", files={"data": (None, b"a \xff b"), "input": (None, "horizontal")})
     assert (reply.status_code, "UTF-8" in reply.text) == (400, True)
     reply = client.post("/api/v1/tag", content=b'{"text": "\xff"}', headers={"Content-Type": "application/json"})

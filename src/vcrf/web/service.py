@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vcrf.errors import BudgetError, InputError
+from vcrf.errors import BudgetError, InputError, WriteError
 from vcrf.web.counting import Counts
 from vcrf.web.limits import Limits, Refused
 from vcrf.web.models import Models
@@ -64,6 +64,9 @@ class Service:
             raise Refused(503, f"This takes more than {self.limits.seconds:g} seconds. Ask for less.") from None
         except InputError as error:
             raise Refused(400, str(error)) from error
+        except WriteError as error:
+            # The message has a path, which is none of the client's business.
+            raise Refused(507, "It could not be written: is the disk full? What was saved before is safe.") from error
         except BudgetError as error:
             raise Refused(413, str(error)) from error
         finally:

@@ -19,7 +19,7 @@ class LiveTraining:
 
     def __init__(self, name: str, tol: float | None = None) -> None:
         self.name, self.tol = name, tol
-        self.is_running, self.title = True, "training"
+        self.is_running, self.title, self.status = True, "training", ""
         self._records: list[IterationRecord] = []
         self._lock = threading.Lock()
         self.seen_end = threading.Event()
@@ -32,9 +32,9 @@ class LiveTraining:
                 self._records = []
             self._records.append(record)
 
-    def end(self) -> None:
-        """Note that no more records come."""
-        self.is_running = False
+    def end(self, status: str) -> None:
+        """Note that no more records come, and why."""
+        self.status, self.is_running = status, False
 
     def view(self) -> dict[str, Any]:
         """What is there so far."""
@@ -46,7 +46,7 @@ class LiveTraining:
             self.seen_end.set()
         last = records[-1] if records else None
         return history_view(
-            records, self.name, is_running=is_running, tol=self.tol, title=self.title,
+            records, self.name, is_running=is_running, tol=self.tol, title=self.title, status=self.status or None,
             n_active=last.n_active if last else None, objective=last.objective if last else None,
             gap=last.gap if last else None, seconds=last.seconds if last else None,
         )  # fmt: skip

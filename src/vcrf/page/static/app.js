@@ -45,6 +45,7 @@ function links() {
     href: app.link(view, ["tag", "why", "lattice"].includes(view) && text ? { text: ["tag"].includes(view) ? text : text.split("\n")[0] } : {}),
     "aria-current": view === app.place.view ? "page" : null,
   }, VIEWS[view].title)));
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 async function go(address, isFirst) {

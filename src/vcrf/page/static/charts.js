@@ -1,7 +1,12 @@
 // Small charts as SVG: lines on linear or logarithmic axes. Each has a title for those who do not see it.
 import { h, svg, number, percent } from "./dom.js";
 
-const WIDTH = 560, LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 40;
+// On a phone a chart is drawn smaller, not shrunk: its letters stay as large as the others.
+function chartWidth() {
+  return Math.max(300, Math.min(560, innerWidth - 64));
+}
+
+const LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 40;
 
 function niceStep(span, count) {
   const rough = span / count, base = 10 ** Math.floor(Math.log10(rough));
@@ -42,21 +47,22 @@ function superscript(k) {
 
 // series: {name, points: [[x, y]], kind: "line" | "dots" | "dashed", tone: 0..3}; marks: {x, y, name}
 export function lineChart({ title, series, x, y, marks = [], height = 260, extra = [] }) {
+  const width = chartWidth();
   const shown = series.map((one) => ({ ...one, points: one.points.filter(([a, b]) => isUsable(a, x) && isUsable(b, y)) })).filter((one) => one.points.length);
   const xs = domain(shown.flatMap((one) => one.points.map((p) => p[0])), x);
   const ys = domain(shown.flatMap((one) => one.points.map((p) => p[1])), y);
-  const atX = scale(xs, [LEFT, WIDTH - RIGHT], x.log), atY = scale(ys, [height - BOTTOM, TOP], y.log);
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": described(title, shown, x, y), class: "chart" });
+  const atX = scale(xs, [LEFT, width - RIGHT], x.log), atY = scale(ys, [height - BOTTOM, TOP], y.log);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": described(title, shown, x, y), class: "chart" });
   for (const tick of y.log ? logTicks(...ys) : linearTicks(...ys)) {
-    picture.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: atY(tick), y2: atY(tick), class: "grid" }),
+    picture.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: atY(tick), y2: atY(tick), class: "grid" }),
       svg("text", { x: LEFT - 8, y: atY(tick) + 4, "text-anchor": "end" }, tickText(tick, y.log ? "log" : y.kind)));
   }
-  for (const tick of x.log ? logTicks(...xs) : linearTicks(...xs, 6)) {
+  for (const tick of x.log ? logTicks(...xs) : linearTicks(...xs, width < 450 ? 4 : 6)) {
     picture.append(svg("line", { x1: atX(tick), x2: atX(tick), y1: height - BOTTOM, y2: height - BOTTOM + 4, class: "axis" }),
       svg("text", { x: atX(tick), y: height - BOTTOM + 18, "text-anchor": "middle" }, tickText(tick, x.log ? "log" : x.kind)));
   }
-  picture.append(svg("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: height - BOTTOM, y2: height - BOTTOM, class: "axis" }),
-    svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: height - 6, "text-anchor": "middle", class: "name" }, x.name));
+  picture.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: height - BOTTOM, y2: height - BOTTOM, class: "axis" }),
+    svg("text", { x: (LEFT + width - RIGHT) / 2, y: height - 6, "text-anchor": "middle", class: "name" }, x.name));
   for (const one of extra) picture.append(one({ atX, atY, xs, ys }));
   shown.forEach((one, i) => picture.append(drawn(one, one.tone ?? i, atX, atY)));
   for (const mark of marks) {

@@ -20,7 +20,7 @@ function waterfall(found, tokens) {
   const low = Math.min(...ends), span = Math.max(...ends) - low || 1;
   const place = (a, b) => ({ "--from": ((Math.min(a, b) - low) / span).toFixed(4), "--size": (Math.abs(b - a) / span).toFixed(4), "--zero": (-low / span).toFixed(4) });
   const line = (step) => h("tr", {},
-    h("th", { scope: "row" }, h("span", { class: "attribute", dir: "auto" }, step.name), h("span", { class: "family" }, step.family)),
+    h("th", { scope: "row" }, h("span", { class: "attribute", dir: "auto" }, step.name), h("span", { class: "family" }, step.family, step.labels.length > 0 && h("span", { class: "phone" }, ` · ${step.labels.join(" → ")}`))),
     h("td", { class: "at", dir: "auto" }, step.at),
     h("td", { class: "pattern" }, step.labels.join(" → ")),
     h("td", { class: "wide" }, h("span", { class: `step ${step.value < 0 ? "against" : "for"}`, "aria-hidden": "true", style: place(step.from, step.to) })),
