@@ -117,3 +117,23 @@ def test_training_is_watched(treebank_file: Path, tmp_path: Path) -> None:
 
     watched, plain = load(tmp_path / "w.vcrf").model_, load(tmp_path / "p.vcrf").model_
     assert watched.weights.tobytes() == plain.weights.tobytes()
+
+
+def test_answers_survive_a_kill(model: Path, tmp_path: Path) -> None:
+    """What was answered is in the file when the service is killed, and the next service goes on."""
+    pool, answers = tmp_path / "pool.txt", tmp_path / "answers.conllu"
+    pool.write_text("dinkliro lomira\nlomira dinkliro kasu\n", encoding="utf-8")
+    for n_before in (0, 1):
+        process = start("serve", model, "--pool", pool, "--answers", answers, "--port", "0")
+        try:
+            address = first_line(process, r"(http://127\.0\.0\.1:\d+/)  ")
+            view = ask(address, "api/v1/label")
+            assert (view["n_answers"], view["n_left"]) == (n_before, 2 - n_before)
+            task = view["tasks"][0]
+            body = json.dumps({"tokens": task["tokens"], "labels": task["labels"]}).encode()
+            post = urllib.request.Request(address + "api/v1/label/answers", body, {"Content-Type": "application/json"})
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(post, timeout=60).close()
+        finally:
+            process.kill()
+            process.communicate()
+    assert answers.read_text("utf-8").count("# source = pool.txt:") == 2

@@ -333,6 +333,18 @@ def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.Monkey
         release.set()
 
 
+def test_a_body_that_does_not_come_is_given_up(models: Any) -> None:
+    """408, and a client that leaves in the middle disturbs nobody."""
+    for client in opened(models, limits=Limits(seconds=0.3)):
+        head = b"POST /process HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ndata=a"
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head)
+            assert connection.recv(100).startswith(b"HTTP/1.1 408")
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head)
+        assert client.get("/health").status_code == 200
+
+
 def test_metrics_count_requests(client: Any) -> None:
     """By route and status; nothing of a request is in them."""
     client.post("/api/v1/tag", json={"text": "a b c"})

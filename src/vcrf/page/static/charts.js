@@ -6,7 +6,7 @@ function chartWidth() {
   return Math.max(300, Math.min(560, innerWidth - 64));
 }
 
-const LEFT = 58, RIGHT = 14, TOP = 12, BOTTOM = 40;
+const LEFT = 58, RIGHT = 26, TOP = 12, BOTTOM = 40;
 
 function niceStep(span, count) {
   const rough = span / count, base = 10 ** Math.floor(Math.log10(rough));

@@ -18,17 +18,18 @@ function waterfall(found, tokens) {
   const steps = rows.map((row) => ({ ...row, from: sum, to: (sum += row.value) }));
   const ends = steps.flatMap((step) => [step.from, step.to]).concat(0, found.difference);
   const low = Math.min(...ends), span = Math.max(...ends) - low || 1;
-  const place = (a, b) => ({ "--from": ((Math.min(a, b) - low) / span).toFixed(4), "--size": (Math.abs(b - a) / span).toFixed(4), "--zero": (-low / span).toFixed(4) });
+  const place = (a, b) => ({ "--from": ((Math.min(a, b) - low) / span).toFixed(4), "--size": (Math.abs(b - a) / span).toFixed(4) });
+  const zero = { "--zero": (-low / span).toFixed(4) };
   const line = (step) => h("tr", {},
     h("th", { scope: "row" }, h("span", { class: "attribute", dir: "auto" }, step.name), h("span", { class: "family" }, step.family, step.labels.length > 0 && h("span", { class: "phone" }, ` · ${step.labels.join(" → ")}`))),
     h("td", { class: "at", dir: "auto" }, step.at),
     h("td", { class: "pattern" }, step.labels.join(" → ")),
-    h("td", { class: "wide" }, h("span", { class: `step ${step.value < 0 ? "against" : "for"}`, "aria-hidden": "true", style: place(step.from, step.to) })),
+    h("td", { class: "wide", style: zero }, h("span", { class: `step ${step.value < 0 ? "against" : "for"}`, "aria-hidden": "true", style: place(step.from, step.to) })),
     h("td", { class: "num" }, signed(step.value)));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Contributions" }, h("table", { class: "waterfall" },
-    tableHead("feature", "at token", "tag pattern", "adds up from top to bottom", "#adds"),
+    tableHead("feature", "at token", "tag pattern", "sum so far", "#adds"),
     h("tbody", {}, steps.map(line)),
-    h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), h("td", {}), h("td", {}), h("td", { class: "wide" }, h("span", { class: "step all", "aria-hidden": "true", style: place(0, found.difference) })), h("td", { class: "num" }, signed(found.difference))))));
+    h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "together"), h("td", {}), h("td", {}), h("td", { class: "wide", style: zero }, h("span", { class: "step all", "aria-hidden": "true", style: place(0, found.difference) })), h("td", { class: "num" }, signed(found.difference))))));
 }
 
 function byFamily(found) {
