@@ -16,7 +16,7 @@ PACKAGE = Path(vcrf.__file__).parent
 STOREYS = [
     ["types", "errors"],
     ["machine", "files", "strings", "workers"],
-    ["plots", "kernels", "automata", "data"],
+    ["plots", "page", "kernels", "automata", "data"],
     ["lattice", "families", "losses"],
     ["classes", "graphs"],
     ["problem"],
@@ -28,7 +28,7 @@ STOREYS = [
     ["metrics"],
     ["complexity", "tuning", "labelling", "installation"],
     ["estimators"],
-    ["compat", "experiments", "spacy"],
+    ["compat", "experiments", "spacy", "web"],
     ["cli"],
     ["__main__"],
 ]

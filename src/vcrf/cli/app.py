@@ -17,6 +17,7 @@ from vcrf.cli.evaluate import evaluate
 from vcrf.cli.explain import explain
 from vcrf.cli.info import info
 from vcrf.cli.reproduce import reproduce
+from vcrf.cli.serve import serve
 from vcrf.cli.show import show
 from vcrf.cli.suggest import suggest
 from vcrf.cli.tag import tag
@@ -35,7 +36,7 @@ app = typer.Typer(
 _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo, "train": train, "tag": tag, "eval": evaluate, "show": show, "explain": explain, "bound": bound,
     "calibrate": calibrate, "trust": trust, "suggest": suggest, "convert": convert,
-    "classes": classes, "reproduce": reproduce, "info": info,
+    "serve": serve, "classes": classes, "reproduce": reproduce, "info": info,
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():
@@ -66,6 +67,7 @@ def vcrf(
     vcrf calibrate my.vcrf dev.conllu            look at held-out sentences
     vcrf tag my.vcrf new.txt --max-error 1%      mark what a person has to check
     vcrf suggest my.vcrf pool.txt -n 100         what to label next
+    vcrf serve my.vcrf --open                    look at it in a browser
     vcrf bound my.vcrf my.conllu                 what is guaranteed, term by term
 
     Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong; 130 ended by Ctrl-C, 143 by SIGTERM, 129 by

@@ -41,6 +41,10 @@ def evaluate(
     form: Form = None,
     input_format: Format = "auto",
     constraints: Annotated[str | None, option("constraints")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with rates, confusions and the sentences with errors too."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Measure the error of a model on labelled data; with two models, whether they differ.
@@ -49,6 +53,7 @@ def evaluate(
     vcrf eval my.vcrf test.conllu
     vcrf eval my.vcrf treebank.conllu.gz --split test --json
     vcrf eval old.vcrf new.vcrf test.conllu
+    vcrf eval my.vcrf test.conllu --html report.html
 
     Intervals are for 95 %; that of the token error knows that tokens come in sentences. Unknown words are those that
     the training data did not have. Two models are compared by a permutation test over sentences.
@@ -58,7 +63,12 @@ def evaluate(
     *models, data = files
     if len(models) not in (1, 2):
         raise InputError(f"eval takes one model, or two, and a labelled file: got {len(files)} files.")
+    if html is not None:
+        _check_html(html, models, data)
     runs = [_run(model, data, split, column(tag), form, format_name(input_format), constraints) for model in models]
+    if html is not None:
+        how = {"tag": column(tag), "split": split, "format": format_name(input_format), "form": form}
+        _write_page(html, models[0], data, how, constraints)
     if len(runs) == 1:
         if json:
             print_json(_as_json(runs[0]))
@@ -72,6 +82,28 @@ def evaluate(
     for run in runs:
         _print_run(run)
     _print_comparison(comparison)
+
+
+def _check_html(html: Path, models: list[Path], data: Path) -> None:
+    from vcrf.cli.checks import check_output
+    from vcrf.cli.trees import is_tree_model
+    from vcrf.errors import InputError
+
+    check_output("--html", html, {**dict.fromkeys(models, "a model"), data: "the data"})
+    if len(models) > 1 or is_tree_model(models[0]):
+        raise InputError("--html shows one model of sentences: leave it out, or evaluate the models one by one.")
+
+
+def _write_page(html: Path, model: Path, data: Path, how: dict[str, Any], constraints: str | None) -> None:
+    from vcrf.data.readers import read_with_layout
+    from vcrf.labelling.loading import load_tagger
+    from vcrf.web.reporting import report_page
+
+    tagger = load_tagger(model, constraints)
+    facts = tagger.model_.facts
+    corpus, _ = read_with_layout(data, **how, trained=facts.layout if facts else None)
+    report_page(tagger, model.stem, corpus, data.name).save(html)
+    say(f"{html}: written")
 
 
 def _run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vcrf.cli.options import AsJson, ModelFile
-from vcrf.cli.output import print_json, print_rich, print_table
+from vcrf.cli.output import print_json, print_rich, print_table, say
 
 if TYPE_CHECKING:
     from vcrf.labelling.explain import TokenExplanation
@@ -19,12 +19,16 @@ def explain(
     model: ModelFile,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens; or JSON.")],
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to show of each token.")] = 5,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with labels, reasons and lattice to this file.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say which features decided each label of a sentence.
 
     \b
     vcrf explain my.vcrf "the cat sleeps ."
+    vcrf explain my.vcrf "the cat sleeps ." --html why.html
 
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
@@ -41,7 +45,13 @@ def explain(
     from vcrf.labelling.labelling import check_reads_words
     from vcrf.labelling.loading import load_tagger
 
+    if html is not None:
+        from vcrf.cli.checks import check_output
+
+        check_output("--html", html, {model: "the model"})
     if is_tree_model(model):
+        if html is not None:
+            raise InputError("--html shows sentences, and this is a model of trees: leave it out.")
         with compile_notice():
             explained_words, words = explain_tree(model, Path(text))
         if json:
@@ -57,6 +67,12 @@ def explain(
         check_reads_words(tagger.model_, str(model))
     if not tokens:
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
+    if html is not None:
+        check_reads_words(tagger.model_, str(model))
+        with compile_notice():
+            tagger.render(tokens).save(html)
+        say(f"{html}: written")
+        return
     with compile_notice():
         explained = explain_tokens(tagger, tokens)
     if json:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from vcrf.page.plain import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,19 +17,7 @@ if TYPE_CHECKING:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one object. JSON has no infinity: numbers that are not finite are null."""
-    typer.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):  # a number of numpy
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    typer.echo(to_json(value))
 
 
 def say(message: str) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vcrf.data.layout import Layout
     from vcrf.solvers.result import IterationRecord
     from vcrf.tuning import TuneResult
+    from vcrf.web.watching import LiveTraining
 
 
 # Surrogates by name, and the estimators that minimise them.
@@ -81,6 +82,12 @@ def train(
         Path | None,
         typer.Option(metavar="FILE", help="Picture of --tune: error and size along the grid (.png, .svg, .pdf)."),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the training in a browser while it runs (the extra `web`).")
+    ] = False,
+    watch_port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port of --watch; 0 is any free one.")
+    ] = 8080,
     json: AsJson = False,
 ) -> None:
     """Learn a model from labelled files.
@@ -92,6 +99,7 @@ def train(
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
     vcrf train my.conllu answers.json --start my.vcrf -o more.vcrf
     vcrf train trees.conllu --structure tree --tag deprel -o deprel.vcrf
+    vcrf train my.conllu --watch -o my.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
     and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
@@ -105,6 +113,10 @@ def train(
     _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
+    if watch:
+        from vcrf.cli.watching import check_watch
+
+        check_watch()
     if structure == "tree":
         _train_trees(given, began)
         return
@@ -122,11 +134,13 @@ def train(
     tagger: VCRF = getattr(vcrf, _ESTIMATORS[surrogate])(**parameters)
     stages: dict[str, float] = {}
     found = None
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, _page(given) as live:
         if tune:
-            found = _tune(tagger, corpus, development, folds or 5, interrupts, stages)
-        tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts, start)
+            found = _tune(tagger, corpus, development, folds or 5, interrupts, stages, live)
+        tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts, start, live)
         interrupts.see_model()
+        if live is not None:
+            live.end(tagger.status_.value)
         report = _report(tagger, development, began, stages)
         _save(tagger, layout, output)
     try:
@@ -159,10 +173,12 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
         dev = read_many([given["dev"]] if given["dev"] else given["data"], label, given["dev_split"])
     n_labels = len({name for labels in trees.labels for name in labels})
     say(f"{len(trees.graphs):,} trees, {sum(map(len, trees.labels)):,} words, {n_labels} labels")
-    with Interrupts() as interrupts:
-        with _watched(tagger, "training", interrupts):
+    with Interrupts() as interrupts, _page(given) as live:
+        with _watched(tagger, "training", interrupts, live):
             tagger.fit(trees.graphs, trees.labels)
         interrupts.see_model()
+        if live is not None:
+            live.end(tagger.status_.value)
         report = _report(tagger, None, began, {})
         if dev is not None:
             report |= _dev_report(dev.labels, tagger.predict(dev.graphs))
@@ -254,11 +270,24 @@ def _about_dev_split() -> Iterator[None]:
         raise InputError(str(error).replace("`split", "`dev_split")) from error
 
 
+@contextmanager
+def _page(given: dict[str, Any]) -> Iterator[LiveTraining | None]:
+    """The page of --watch, if it is asked for."""
+    if not given["watch"]:
+        yield None
+        return
+    from vcrf.cli.watching import watched_page
+
+    with watched_page(given["watch_port"], given["output"]) as live:
+        yield live
+
+
 def _fit(
-    tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts, start: Path | None
+    tagger: VCRF, corpus: Corpus, development: Corpus | None, interrupts: Interrupts, start: Path | None,
+    live: LiveTraining | None,
 ) -> VCRF:  # fmt: skip
     old = None if start is None else vcrf.load(start)
-    with _watched(tagger, "training", interrupts):
+    with _watched(tagger, "training", interrupts, live):
         return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development), start=old)
 
 
@@ -269,17 +298,20 @@ def _tune(
     folds: int,
     interrupts: Interrupts,
     stages: dict[str, float],
+    live: LiveTraining | None,
 ) -> TuneResult:
     """Choose the strengths; one that is given stays. `stages` gets the time at which each stage began."""
 
     def grid(strength: float | None) -> list[float] | None:
         return None if strength is None else [strength]
 
-    with _watched(tagger, "tuning", interrupts) as progress:
+    with _watched(tagger, "tuning", interrupts, live) as progress:
 
         def begin(stage: str) -> None:
             stages[stage] = time.perf_counter()
             progress.begin(stage)
+            if live is not None:
+                live.title = stage
             if stage == "training":
                 interrupts.see_training()
 
@@ -300,8 +332,10 @@ def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _watched(tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts) -> Iterator[TrainingProgress]:
-    """Show the tagger's progress on stderr; what the library warns of is said there too."""
+def _watched(
+    tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts, live: LiveTraining | None
+) -> Iterator[TrainingProgress]:
+    """Show the tagger's progress on stderr, and on the page; what the library warns of is said on stderr too."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
@@ -309,9 +343,13 @@ def _watched(tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts) -> Ite
 
         def callback(record: IterationRecord) -> bool:
             progress.update(record)
+            if live is not None:
+                live.see(record)
             return interrupts.see_record()
 
         tagger.set_params(callback=callback)
+        if live is not None:
+            live.title, live.tol = title, tagger._value("tol")
         yield progress
 
 

@@ -16,7 +16,7 @@ from vcrf.data.blocks import Block
 from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
 from vcrf.data.conllu import FIELDS, word_rows
 from vcrf.data.layout import Layout, conllu_layout, is_conllu
-from vcrf.data.stream import stream_lines, stream_name
+from vcrf.data.stream import content_lines, stream_lines, stream_name
 from vcrf.errors import InputError
 
 InputFormat: TypeAlias = Literal["auto", "conllu", "columns", "text"]
@@ -118,18 +118,26 @@ def open_raw(
     InputError
         When the format cannot be told, and, while reading, at a malformed line.
     """
+    return _opened(stream_name(source), stream_lines(source), input_format, _Wanted(tag, form, trained))
+
+
+def raw_content(
+    content: bytes, name: str, input_format: InputFormat = "auto", trained: Layout | None = None
+) -> RawFile:  # fmt: skip
+    """Text that is in memory, opened as `open_raw` opens a file; `name` is for messages."""
+    return _opened(name, content_lines(content, name), input_format, _Wanted(None, None, trained))
+
+
+def _opened(name: str, pieces: Iterator[list[str]], input_format: InputFormat, wanted: _Wanted) -> RawFile:
     if input_format not in get_args(InputFormat):
         raise InputError(f"`input_format={input_format!r}`: expected one of {', '.join(get_args(InputFormat))}.")
-    name = stream_name(source)
-    pieces = stream_lines(source)
     head = _head(pieces)
     has_bom = bool(head) and head[0].startswith(_BOM)
     if has_bom:
         head[0] = head[0][1:]
-    wanted = _Wanted(tag, form, trained)
     reader = _reader(name, head, input_format, wanted)
     # In a column file a number says which of its own columns is meant.
-    is_own_number = isinstance(reader, ColumnReader) and isinstance(tag, int)
+    is_own_number = isinstance(reader, ColumnReader) and isinstance(wanted.tag, int)
     conllu_tag = _conllu_columns(wanted._replace(tag=None) if is_own_number else wanted).tag
     return RawFile(name, reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
 

@@ -24,6 +24,7 @@ from vcrf.data.text import (
 from vcrf.errors import InputError
 
 _CHUNK = 1 << 20
+_PIECE = 1 << 15
 _LONGEST_LINE = 1 << 24
 # Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
 _lines_of = re.compile(r"[^\n]*\n|[^\n]+").findall
@@ -69,6 +70,16 @@ def stream_lines(source: str | os.PathLike[str]) -> Iterator[list[str]]:
             )
     if rest:
         yield _decoded_lines(bytes(rest), name, n_lines + 1)
+
+
+def content_lines(content: bytes, name: str) -> Iterator[list[str]]:
+    """Lines of a text that is in memory, in lists of a few hundred: as `stream_lines` gives those of a file."""
+    n_lines, first = 0, 0
+    while first < len(content):
+        end = content.find(b"\n", min(first + _PIECE, len(content))) + 1 or len(content)
+        lines = _decoded_lines(content[first:end], name, n_lines + 1)
+        n_lines, first = n_lines + len(lines), end
+        yield lines
 
 
 def _decoded_lines(data: bytes, name: str, first_line: int) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vcrf.arguments.inputs import read_text
+from vcrf.errors import InputError
 from vcrf.families.text import Text
 from vcrf.labelling.tagger import Tagger
 from vcrf.lattice import Lattice
@@ -78,27 +79,33 @@ class TokenExplanation:
         return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))
 
 
-def explain(tagger: Tagger, sentence: Sequence[object]) -> list[TokenExplanation]:
-    """Explain the label of every token of a sentence. The time grows with the square of its length.
+def explain(
+    tagger: Tagger, sentence: Sequence[object], positions: Sequence[int] | None = None
+) -> list[TokenExplanation]:  # fmt: skip
+    """Explain the label of every token of a sentence, or of some. The time of all grows with the square of its length.
 
     Parameters
     ----------
     tagger : a fitted estimator, or what `load_tagger` reads
         Its constraints hold for both sequences.
     sentence : sequence of tokens, of the kind the model was trained on
+    positions : tokens to explain, from 0; None means all
 
     Returns
     -------
     list of TokenExplanation
         One a token; none for an empty sentence.
     """
+    chosen = range(len(sentence)) if positions is None else positions
+    if any(not 0 <= t < len(sentence) for t in chosen):
+        raise InputError(f"A position is a token from 0 to {len(sentence) - 1}: got {list(chosen)}.")
     if not len(sentence):
         return []
     lattice = tagger.lattice(sentence)
     best, _ = lattice.viterbi()
     features = _Features(tagger.model_, read_text([sentence]))
     marginals = lattice.label_marginals()
-    return [_explain_token(t, sentence[t], features, lattice, best, marginals[t]) for t in range(len(sentence))]
+    return [_explain_token(t, sentence[t], features, lattice, best, marginals[t]) for t in chosen]
 
 
 def _explain_token(

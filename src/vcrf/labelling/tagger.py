@@ -33,6 +33,7 @@ from vcrf.types import Label
 
 if TYPE_CHECKING:
     from vcrf.losses import Loss
+    from vcrf.page.standalone import Page
 
 
 class Tagger(Trusting):
@@ -220,6 +221,31 @@ class Tagger(Trusting):
         if not hits:
             raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
         return sum(hits) / len(hits)
+
+    def render(self, sentence: str | Sequence[str], k: int = 5) -> Page:
+        """A sentence as a page: labels with probabilities, the reasons for them, and the lattice.
+
+        Parameters
+        ----------
+        sentence : tokens, or text with blanks between them
+        k : best sequences to show
+
+        Returns
+        -------
+        Page
+            `str(page)` is HTML in one piece, `page.save(path)` writes it, and a notebook shows it by itself.
+
+        Examples
+        --------
+        >>> from vcrf import VCRF
+        >>> tagger = VCRF(recipe="paper").fit([["a", "b"], ["b", "a"]], [["X", "Y"], ["Y", "X"]])
+        >>> str(tagger.render("a b")).startswith("<!doctype html>")
+        True
+        """
+        from vcrf.data.raw import split_tokens
+        from vcrf.labelling.viewing import sentence_page
+
+        return sentence_page(self, split_tokens(sentence) if isinstance(sentence, str) else list(sentence), k)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -181,7 +181,12 @@ class Model:
         """Those of the words that the training text has."""
         distinct = list(dict.fromkeys(words))
         hashes = intern_sentences([distinct]).reading("word")[:-1]
-        return {word for word, is_known in zip(distinct, np.isin(hashes, self.vocabulary), strict=True) if is_known}
+        if not len(self.vocabulary):
+            return set()
+        # The vocabulary is sorted: np.isin would look at all of it for one sentence.
+        place = np.minimum(np.searchsorted(self.vocabulary, hashes), len(self.vocabulary) - 1)
+        is_known = self.vocabulary[place] == hashes
+        return {word for word, known in zip(distinct, is_known.tolist(), strict=True) if known}
 
     def features(self) -> Iterator[Feature]:
         """All weights with their names, source by source."""

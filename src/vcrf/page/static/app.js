@@ -1,0 +1,132 @@
+// The page: which view is shown follows from the address, #/tag?model=…&text=…, so that it can be shared.
+import { VIEWS, add, chooser, h, note, put } from "./dom.js";
+import { Embedded, Service } from "./api.js";
+import "./views/tag.js";
+import "./views/why.js";
+import "./views/lattice.js";
+import "./views/errors.js";
+import "./views/trust.js";
+import "./views/training.js";
+import "./views/compare.js";
+import "./views/families.js";
+import "./views/label.js";
+
+const main = document.getElementById("main"), nav = document.getElementById("views"), controls = document.getElementById("controls");
+const held = document.getElementById("data");
+const embedded = held ? JSON.parse(held.textContent) : null;
+let shown = 0;
+
+const app = {
+  api: embedded ? new Embedded(embedded.answers) : new Service(),
+  models: [], model: "", labels: null, data: null, example: "", views: [],
+  place: { view: "", params: {} },
+  has: (view) => app.views.includes(view),
+  link: (view, params) => `#/${view}?${query({ model: app.models.length > 1 ? app.model : "", ...params })}`,
+  // Keep the address in step with what is shown, without a new page in the history.
+  remember: (params) => {
+    app.place.params = { model: app.place.params.model, ...params };
+    if (!app.api.isStatic) history.replaceState(null, "", app.link(app.place.view, params));
+    links();
+  },
+};
+
+function query(params) {
+  return new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+}
+
+function read(address) {
+  const [, view, rest] = /^#\/(\w+)\??(.*)$/.exec(address) ?? [];
+  return { view: app.has(view) ? view : app.views[0], params: Object.fromEntries(new URLSearchParams(rest ?? "")) };
+}
+
+function links() {
+  const text = app.place.params.text;
+  put(nav, app.views.map((view) => h("a", {
+    href: app.link(view, ["tag", "why", "lattice"].includes(view) && text ? { text: ["tag"].includes(view) ? text : text.split("\n")[0] } : {}),
+    "aria-current": view === app.place.view ? "page" : null,
+  }, VIEWS[view].title)));
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
+async function go(address, isFirst) {
+  app.place = read(address);
+  const { view, params } = app.place;
+  const named = app.models.find((model) => model.name === params.model);
+  const model = named ?? app.models[0];
+  [app.model, app.labels] = [model?.name ?? "", model?.labels ?? null];
+  document.title = `${VIEWS[view].title} · vcrf`;
+  links();
+  drawControls();
+  const turn = (shown += 1), root = h("div", { class: `view ${view}` });
+  main.setAttribute("aria-busy", "true");
+  put(main, root);
+  try {
+    await VIEWS[view].show(root, params, app);
+  } catch (error) {
+    if (turn === shown) add(root, note(error.message));
+    if (error.constructor.name !== "Refusal") throw error;
+  } finally {
+    if (turn === shown) main.removeAttribute("aria-busy");
+  }
+  if (!isFirst && turn === shown && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+}
+
+function drawControls() {
+  const theme = h("button", { type: "button", class: "small theme", "aria-label": "Light or dark", title: "Light or dark", onclick: () => {
+    const isDark = getComputedStyle(document.documentElement).getPropertyValue("--is-dark").trim() === "1";
+    paint(isDark ? "light" : "dark", true);
+  } }, "◐");
+  put(controls, [app.models.length > 1 && !["compare"].includes(app.place.view) && chooser("Model", app.models.map(({ name }) => [name, name]), app.model, (name) => {
+    location.hash = `#/${app.place.view}?${query({ ...app.place.params, model: name })}`;
+  }), theme]);
+}
+
+function paint(theme, isKept) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    if (isKept) localStorage.setItem("vcrf-theme", theme);
+  } catch {
+    // A page in a sandbox has no storage: the choice lasts as long as the page.
+  }
+}
+
+function storedTheme() {
+  try {
+    return localStorage.getItem("vcrf-theme");
+  } catch {
+    return null;
+  }
+}
+
+async function start() {
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    main.focus();
+  });
+  const theme = storedTheme();
+  if (theme) paint(theme, false);
+  if (embedded) {
+    Object.assign(app, embedded.app);
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest?.('a[href^="#/"]');
+      if (!link) return;
+      event.preventDefault();
+      go(link.getAttribute("href"), false);
+    });
+    await go(`#/${app.views[0]}`, true);
+    return;
+  }
+  try {
+    const found = await app.api.get("/models");
+    Object.assign(app, { models: found.models, data: found.data, live: found.live, example: found.example ?? "" });
+    const can = { errors: found.data, trust: found.models.some((model) => model.is_calibrated), compare: found.data && found.models.length > 1, label: found.can_label };
+    app.views = found.live && !found.models.length ? ["training"] : Object.keys(VIEWS).filter((view) => can[view] ?? true);
+  } catch (error) {
+    put(main, note(error.message));
+    return;
+  }
+  window.addEventListener("hashchange", () => go(location.hash, false));
+  await go(location.hash, true);
+}
+
+start();

@@ -1,0 +1,148 @@
+"""The models of a service, by name, and the labelled sentences that they are tried on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vcrf.errors import VcrfError
+from vcrf.labelling.labelling import check_labels_text
+from vcrf.labelling.loading import load_tagger
+from vcrf.model.file import read_facts
+from vcrf.web.limits import Refused
+
+if TYPE_CHECKING:
+    from vcrf.data import Corpus
+    from vcrf.labelling.tagger import Tagger
+    from vcrf.model.facts import TrainingFacts
+
+Answer = TypeVar("Answer")
+
+
+class Remembered:
+    """Answers that take long, each computed once, by one thread; others wait for it."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Any, Any] = {}
+        self._locks: dict[Any, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Any, compute: Callable[[], Answer]) -> Answer:
+        """The answer of a key."""
+        with self._lock:
+            own = self._locks.setdefault(key, threading.Lock())
+        with own:
+            if key not in self._answers:
+                self._answers[key] = compute()
+            answer: Answer = self._answers[key]
+            return answer
+
+    def get_soon(self, key: Any, compute: Callable[[], Answer]) -> Answer | None:
+        """The answer, or None while a thread of its own computes it: nobody waits, and no worker is taken."""
+        with self._lock:
+            is_begun = key in self._locks
+            self._locks.setdefault(key, threading.Lock())
+        if not is_begun:
+            threading.Thread(target=self._compute, args=(key, compute), daemon=True).start()
+        answer: Answer | None = self._answers.get(key)
+        if isinstance(answer, VcrfError):
+            raise answer
+        return answer
+
+    def _compute(self, key: Any, compute: Callable[[], Any]) -> None:
+        try:
+            self._answers[key] = compute()
+        except (VcrfError, MemoryError) as error:
+            self._answers[key] = error if isinstance(error, VcrfError) else Refused(503, "Out of memory.")
+
+
+@dataclass(eq=False)
+class Served:
+    """A model under its name; answers about it are remembered with it. `path` is its file, if it has one."""
+
+    name: str
+    tagger: Tagger
+    document: dict[str, Any]
+    path: Path | None = None
+    remembered: Remembered = field(default_factory=Remembered)
+
+    @property
+    def facts(self) -> TrainingFacts | None:
+        """How it was trained."""
+        return self.tagger.model_.facts
+
+    def summary(self) -> dict[str, Any]:
+        """What a list of models says of it."""
+        model, facts = self.tagger.model_, self.facts
+        return {
+            "name": self.name,
+            "estimator": self.document.get("estimator"),
+            "labels": [str(label) for label in model.labels],
+            "order": model.order,
+            "n_weights": len(model.weights),
+            "n_sentences": facts.n_sentences if facts else None,
+            "n_tokens": facts.n_tokens if facts else None,
+            "objective": facts.objective if facts else None,
+            "gap": facts.gap if facts else None,
+            "is_calibrated": model.calibration is not None,
+            "has_history": bool(facts and facts.history),
+        }
+
+
+def read_served(path: Path, name: str) -> Served:
+    """Read a model that labels words."""
+    tagger = load_tagger(path)
+    check_labels_text(tagger.model_, str(path))
+    document = {key: value for key, value in read_facts(path).items() if key != "facts"}
+    return Served(name, tagger, document, path)
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """A name for each file: its own without `.vcrf`, and a number where two are alike."""
+    names: list[str] = []
+    for path in paths:
+        stem = path.name.removesuffix(".vcrf") or path.name
+        name, n = stem, 1
+        while name in names:
+            n += 1
+            name = f"{stem}-{n}"
+        names.append(name)
+    return names
+
+
+class Models:
+    """The models by name; the first is the one that is meant where none is named."""
+
+    def __init__(self, served: Sequence[Served] = (), data: Corpus | None = None, data_name: str = "") -> None:
+        self._served = {each.name: each for each in served}
+        self.data, self.data_name = data, data_name
+
+    def get(self, name: str | None = None) -> Served:
+        """A model by its name."""
+        if not self._served:
+            raise Refused(404, "There is no model yet: training is under way.")
+        if not name:
+            return next(iter(self._served.values()))
+        if name not in self._served:
+            known = ", ".join(self._served)
+            raise Refused(400, f"There is no model {name[:80]!r}: expected one of {known}.")
+        return self._served[name]
+
+    def add(self, served: Served) -> None:
+        """Add a model, or put it in the place of the one of its name."""
+        self._served = {**self._served, served.name: served}
+
+    def labelled(self) -> Corpus:
+        """The labelled sentences."""
+        if self.data is None:
+            raise Refused(404, "There are no labelled sentences: start with `vcrf serve MODEL --data FILE`.")
+        return self.data
+
+    def __iter__(self) -> Any:
+        return iter(list(self._served.values()))
+
+    def __len__(self) -> int:
+        return len(self._served)

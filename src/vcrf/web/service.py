@@ -1,0 +1,113 @@
+"""What all requests share: models, limits, workers, counts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from vcrf.errors import BudgetError, InputError, WriteError
+from vcrf.web.counting import Counts
+from vcrf.web.limits import Limits, Refused
+from vcrf.web.models import Models
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from vcrf.web.annotating import Annotating
+    from vcrf.web.watching import LiveTraining
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(eq=False)
+class Service:
+    """The state of a service.
+
+    Attributes
+    ----------
+    models, limits : what is served, and how much of it at once
+    token : a secret that requests for data have to bring; "" asks for none
+    hosts : names that a request may call us by; none means any
+    annotating : the Label view, if there is a pool
+    live : a training that is under way
+    """
+
+    models: Models
+    limits: Limits = field(default_factory=Limits)
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    annotating: Annotating | None = None
+    live: LiveTraining | None = None
+    counts: Counts = field(default_factory=Counts)
+    n_workers: int = 0
+
+    def __post_init__(self) -> None:
+        self.pool = ThreadPoolExecutor(self.n_workers or max(2, os.cpu_count() or 2), thread_name_prefix="vcrf-worker")
+        self._n_waiting = 0
+
+    async def work(self, function: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
+        """Run a function on a worker; errors of the caller are refusals, and so is what takes too long."""
+        if self._n_waiting >= self.limits.waiting:
+            raise Refused(503, "Too many requests are waiting. Try again in a second.")
+        self._n_waiting += 1
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self.pool, partial(function, *args, **options))
+            return await asyncio.wait_for(running, self.limits.seconds)
+        except TimeoutError:
+            raise Refused(503, f"This takes more than {self.limits.seconds:g} seconds. Ask for less.") from None
+        except InputError as error:
+            raise Refused(400, str(error)) from error
+        except WriteError as error:
+            # The message has a path, which is none of the client's business.
+            raise Refused(507, "It could not be written: is the disk full? What was saved before is safe.") from error
+        except BudgetError as error:
+            raise Refused(413, str(error)) from error
+        finally:
+            self._n_waiting -= 1
+
+    def close(self) -> None:
+        """End the workers; what has not begun is dropped."""
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+async def read_body(request: Request, limits: Limits) -> bytes:
+    """The body of a request; refused as soon as it is known to be too large, or when it does not come."""
+    declared = request.headers.get("content-length", "0")
+    parts: list[bytes] = []
+    size = int(declared) if declared.isdecimal() else 0
+    if size <= limits.body:
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > limits.body:
+                        break
+                    parts.append(part)
+                else:
+                    return b"".join(parts)
+            raise Refused(413, _too_large(limits))
+        raise Refused(408, f"The request did not arrive within {limits.seconds:g} seconds.")
+    raise Refused(413, _too_large(limits))
+
+
+def _too_large(limits: Limits) -> str:
+    return f"A request may have {limits.body / 1e6:g} MB. Send it in parts."
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body."""
+    try:
+        value = json.loads(body.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise Refused(400, "Expected a JSON object in UTF-8.") from None
+    if not isinstance(value, dict):
+        raise Refused(400, "Expected a JSON object.")
+    return value

@@ -1,0 +1,405 @@
+from __future__ import annotations
+
+import json
+import logging
+import math
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import Call
+from vcrf import load
+from vcrf.data import Corpus
+from vcrf.web.limits import Limits
+
+from .conftest import opened
+
+SENTENCE = ["a", "b", "c"]
+
+
+def words(corpus: Corpus, n: int = 1) -> list[list[str]]:
+    """The first sentences."""
+    return corpus.tokens[:n]
+
+
+# ---- UDPipe's interface ----
+
+
+def udpipe(client: Any, data: str, **options: str) -> str:
+    """A client as UDPipe's documentation describes it: a form to /process, the field result of the answer."""
+    reply = client.post("/process", data={"tagger": "", "data": data, **options})
+    assert reply.status_code == 200, reply.text
+    result: str = reply.json()["result"]
+    return result
+
+
+@pytest.mark.parametrize("marginals", [False, True])
+def test_udpipe_gives_what_tag_prints(client: Any, good: Path, treebank: Path, marginals: bool) -> None:
+    """CoNLL-U comes back byte for byte as `vcrf tag` writes it."""
+    printed = Call()("tag", good, treebank, *(["--marginals"] if marginals else [])).stdout_bytes
+    options = {"marginals": ""} if marginals else {}
+    assert udpipe(client, treebank.read_text("utf-8"), **options).encode() == printed
+
+
+def test_udpipe_reads_lines_of_tokens(client: Any, good: Path, corpus: Corpus, tmp_path: Path) -> None:
+    """Horizontal is a sentence a line, as text is for `vcrf tag`; vertical has the same answer."""
+    text = "".join(" ".join(tokens) + "\n" for tokens in words(corpus, 5))
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    printed = Call()("tag", good, tmp_path / "text.txt").stdout
+    assert udpipe(client, text, input="horizontal") == printed
+    lines = "".join("\n".join(tokens) + "\n\n" for tokens in words(corpus, 5))
+    assert udpipe(client, lines, input="vertical") == printed
+
+
+def test_udpipe_get_and_multipart_are_the_same(client: Any) -> None:
+    """A query, a form and `curl -F` are read alike; line ends of the data stay."""
+    data = "a b c\r\nd e\r\n"
+    by_query = client.get("/process", params={"data": data, "input": "horizontal"}).json()
+    by_parts = client.post("/process", files={"data": (None, data), "input": (None, "horizontal")}).json()
+    assert by_query == by_parts
+    assert by_query["result"] == udpipe(client, data, input="horizontal")
+    assert by_query["model"] == "good"
+
+
+def test_udpipe_lists_models(client: Any) -> None:
+    """As UDPipe lists its own."""
+    assert client.get("/models").json() == {
+        "models": {"good": ["tagger"], "poor": ["tagger"]}, "default_model": "good",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "argument 'data' is missing"),
+        ({"data": "x", "tokenizer": ""}, "no tokenizer"),
+        ({"data": "x", "parser": ""}, "no parser"),
+        ({"data": "x", "model": "../../etc/passwd"}, "There is no model"),
+        ({"data": "x", "input": "epe"}, "input=epe: expected one of conllu"),
+        ({"data": "x", "output": "matxin", "input": "text"}, "output=matxin: expected one of"),
+        ({"data": "1\tx\n", "input": "conllu"}, "data:1"),
+    ],
+)
+def test_udpipe_errors_are_text(client: Any, fields: dict[str, str], said: str) -> None:
+    """400, a sentence, and no traceback."""
+    reply = client.post("/process", data=fields)
+    assert reply.status_code == 400
+    assert reply.headers["content-type"].startswith("text/plain")
+    assert said in reply.text
+    assert "Traceback" not in reply.text
+
+
+def test_bytes_that_are_no_text_are_refused(client: Any) -> None:
+    """Invalid UTF-8, as data and as JSON."""
+    reply = client.get("/process?input=horizontal&data=%ff")
+    assert (reply.status_code, reply.text.startswith("data:1: ")) == (400, True)
+    reply = client.post("/process", files={"data": (None, b"a \xff b"), "input": (None, "horizontal")})
+    assert (reply.status_code, "UTF-8" in reply.text) == (400, True)
+    reply = client.post("/api/v1/tag", content=b'{"text": "\xff"}', headers={"Content-Type": "application/json"})
+    assert reply.json() == {"error": "Expected a JSON object in UTF-8."}
+    body = b'{"text": "a \\ud800 b"}'  # half a character, escaped
+    reply = client.post("/api/v1/tag", content=body, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 400
+
+
+# ---- JSON ----
+
+
+def ask(client: Any, path: str, body: Any = None, **query: Any) -> Any:
+    """The answer of the interface."""
+    reply = client.get(f"/api/v1{path}", params=query) if body is None else client.post(f"/api/v1{path}", json=body)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def test_tag_has_posteriors_and_best_sequences(client: Any, good: Path, corpus: Corpus) -> None:
+    """The numbers are the library's."""
+    (tokens,) = words(corpus)
+    tagger = load(good)
+    found = ask(client, "/tag", {"tokens": tokens, "k": 3})
+    (sentence,) = found["sentences"]
+    assert sentence["labels"] == tagger.predict([tokens])[0]
+    marginals = tagger.predict_marginals([tokens])[0]
+    for row, expected in zip(sentence["posterior"], marginals, strict=True):
+        assert row == pytest.approx([expected[name] for name in found["names"]], abs=1e-6)
+    best = tagger.predict_kbest([tokens], 3)[0]
+    assert [s["labels"] for s in sentence["sequences"]] == [labels for labels, _ in best]
+
+
+def test_forced_and_forbidden_labels_change_the_rest(client: Any, corpus: Corpus) -> None:
+    """What is allowed is obeyed, and probabilities are those given it."""
+    (tokens,) = words(corpus)
+    free = ask(client, "/tag", {"tokens": tokens})
+    names, label = free["names"], free["sentences"][0]["labels"][0]
+    others = [name for name in names if name != label]
+    allowed = [[others, *[None] * (len(tokens) - 1)]]
+    (bound,) = ask(client, "/tag", {"tokens": tokens, "allowed": allowed})["sentences"]
+    assert bound["labels"][0] != label
+    assert bound["posterior"][0][names.index(label)] == 0.0
+    assert math.fsum(bound["posterior"][0]) == pytest.approx(1.0, abs=1e-5)
+    lattice = ask(client, "/lattice", {"tokens": tokens, "allowed": allowed[0]})
+    assert lattice["labels"] == bound["labels"]
+
+
+def test_explanations_sum_to_the_difference(client: Any, corpus: Corpus) -> None:
+    """For all tokens and for one."""
+    (tokens,) = words(corpus)
+    every = ask(client, "/explain", {"text": " ".join(tokens)})["explanations"]
+    assert [e["position"] for e in every] == list(range(len(tokens)))
+    for each in every:
+        assert math.fsum(c["value"] for c in each["contributions"]) == pytest.approx(each["difference"])
+    assert ask(client, "/explain", {"tokens": tokens, "position": 1})["explanations"] == [every[1]]
+
+
+def test_arcs_of_the_lattice_sum_to_its_labels(client: Any, corpus: Corpus) -> None:
+    """Sums over the label before are the posterior; faint arcs are left out."""
+    (tokens,) = words(corpus)
+    found = ask(client, "/lattice", {"tokens": tokens})
+    for t in range(1, len(tokens)):
+        sums = [0.0] * len(found["names"])
+        for _, b, p in found["arcs"][t]:
+            sums[b] += p
+        assert sums == pytest.approx(found["posterior"][t], abs=0.01)
+
+
+def test_errors_have_rates_matrix_and_sentences(client: Any, good: Path, treebank: Path) -> None:
+    """The rates are those of `vcrf eval`."""
+    measured = json.loads(Call()("eval", good, treebank, "--split", "test", "--json").stdout)
+    found = ask(client, "/errors", sort="most")
+    assert found["token_error"]["rate"] == pytest.approx(measured["token_error"])
+    assert [found["token_error"]["low"], found["token_error"]["high"]] == pytest.approx(
+        measured["token_error_interval"]
+    )
+    off_diagonal = sum(n for i, row in enumerate(found["matrix"]) for j, n in enumerate(row) if i != j)
+    assert off_diagonal == found["token_error"]["n_wrong"]
+    worst = found["confusions"][0]
+    some = ask(client, "/errors", true=worst["true"], predicted=worst["predicted"], sort="file")
+    assert 0 < some["n_sentences"] <= found["n_sentences"]
+    assert [row["number"] for row in some["sentences"]] == sorted(row["number"] for row in some["sentences"])
+    assert ask(client, "/errors", unknown="1")["n_sentences"] <= found["n_sentences"]
+
+
+def test_history_compare_trust_families_and_bounds(client: Any) -> None:
+    """Each has what its view draws."""
+    history = ask(client, "/history")
+    last = history["records"][-1]
+    assert last["lower_bound"] == pytest.approx(last["objective"] - last["gap"])
+    assert last["dev_error"] is not None
+    compared = ask(client, "/compare")
+    assert (compared["a"], compared["b"]) == ("good", "poor")
+    assert 0.0 <= compared["comparison"]["p_value"] <= 1.0
+    assert compared["n_sentences"] >= len(compared["sentences"]) > 0
+    trust = ask(client, "/trust")
+    shares = [promise["share"] for promise in trust["promises"]]
+    assert shares == sorted(shares)
+    assert all(0.0 <= point["error"] <= 1.0 for point in trust["curve"])
+    families = ask(client, "/families", top=2)
+    assert sum(f["n_active"] for f in families["families"]) > 0
+    assert all(len(listed) <= 2 for listed in families["features"].values())
+    while (bounds := ask(client, "/bounds"))["is_running"]:
+        time.sleep(0.2)
+    assert bounds["bounds"][0]["total"] <= bounds["bounds"][-1]["total"]
+
+
+def test_suggest_orders_sentences(client: Any, corpus: Corpus) -> None:
+    """The most useful first, as the library says."""
+    found = ask(client, "/suggest", {"sentences": words(corpus, 10), "n": 3, "by": "entropy"})
+    values = [s["usefulness"] for s in found["suggestions"]]
+    assert values == sorted(values, reverse=True)
+    assert len(values) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/tag", {"text": "a", "k": 1000}, "k: expected a whole number from 0 to 100"),
+        ("/tag", {"tokens": ["a", ""]}, "none of them empty"),
+        ("/tag", {"tokens": "a"}, "tokens: expected a list"),
+        ("/tag", {"sentences": "a"}, "sentences: expected a list"),
+        ("/tag", {"tokens": ["a"], "allowed": [["x"]]}, "allowed, token 0: expected labels of the model"),
+        ("/tag", {"tokens": ["a"], "allowed": [[[]]]}, "got none"),
+        ("/tag", {"tokens": ["a"], "allowed": [[None, None]]}, "got 2 for 1 tokens"),
+        ("/tag", {"tokens": ["a"], "allowed": "x"}, "one entry a sentence"),
+        ("/tag", {}, "Expected `tokens`"),
+        ("/tag", {"text": "a", "model": 3}, "model: expected text"),
+        ("/tag", [1], "Expected a JSON object"),
+        ("/explain", {"tokens": ["a"], "position": 1}, "position: expected a whole number"),
+        ("/explain", {"tokens": []}, "got no token"),
+        ("/lattice", {"tokens": ["a"], "model": "/etc/passwd"}, "There is no model"),
+        ("/suggest", {"sentences": [["a"]], "by": "luck"}, "by"),
+    ],
+)
+def test_wrong_requests_are_told_what_is_wrong(client: Any, path: str, body: Any, said: str) -> None:
+    """400 and a sentence."""
+    reply = client.post(f"/api/v1{path}", json=body)
+    assert reply.status_code == 400, reply.text
+    assert said in reply.json()["error"]
+
+
+def test_a_model_without_calibration_and_missing_data_say_so(models: Any) -> None:
+    """404 with what to do."""
+    from vcrf.web.models import Models
+
+    bare = Models([models.get("poor")])
+    for client in opened(bare):
+        assert "vcrf calibrate" in client.get("/api/v1/trust").json()["error"]
+        assert "--data" in client.get("/api/v1/errors").json()["error"]
+        assert "start with two" in client.get("/api/v1/compare").json()["error"]
+        assert "--pool" in client.get("/api/v1/label").json()["error"]
+
+
+# ---- safety ----
+
+
+def test_limits_hold(models: Any) -> None:
+    """Body, tokens of a request, tokens of a sentence, and what waits."""
+    for client in opened(models, limits=Limits(body=2000, tokens=50, sentence=20)):
+        assert client.post("/process", data={"data": "a " * 2000}).status_code == 413
+        reply = client.post("/process", data={"data": "a b c d e\n" * 40, "input": "horizontal"})
+        assert (reply.status_code, "50 tokens" in reply.text) == (413, True)
+        assert client.post("/api/v1/tag", json={"text": "a " * 30}).status_code == 413
+        assert client.post("/api/v1/tag", json={"text": "a " * 30, "k": 0}).status_code == 200
+        assert client.post("/api/v1/tag", json={"text": "a " * 60, "k": 0}).status_code == 413
+        assert client.post("/api/v1/lattice", json={"text": "a " * 30}).status_code == 413
+        assert client.post("/api/v1/explain", json={"text": "a " * 10}).status_code == 413
+    for client in opened(models, limits=Limits(waiting=0)):
+        reply = client.post("/api/v1/tag", json={"text": "a"})
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+
+
+def test_a_token_is_asked_for(models: Any) -> None:
+    """Data only for who brings it; the page's own files and the health are for all."""
+    for client in opened(models, token="secret"):
+        for path in ("/models", "/metrics", "/api/v1/models", "/process?data=a"):
+            assert client.get(path).status_code == 401
+            assert client.get(path, headers={"Authorization": "Bearer wrong"}).status_code == 401
+        assert client.get("/api/v1/models", headers={"Authorization": "Bearer secret"}).status_code == 200
+        assert client.get("/health").status_code == 200
+        assert client.get("/").status_code == 200
+
+
+def test_answers_have_strict_headers(client: Any) -> None:
+    """Everywhere, errors included."""
+    for path in ("/", "/health", "/nothing", "/api/v1/models"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/views/../../app.py", "/style.css/..", "//etc/passwd"]
+)
+def test_no_path_of_a_request_is_looked_up(client: Any, path: str) -> None:
+    """Only the files that are listed are there; the path is sent as it is."""
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 404")
+
+
+def test_other_names_and_other_sites_are_refused(models: Any) -> None:
+    """A name that leads here by trickery, and a form of another page."""
+    for client in opened(models, hosts=("127.0.0.1", "localhost", "::1")):
+        assert client.get("/health", headers={"Host": "evil.example"}).status_code == 400
+        assert client.get("/health", headers={"Host": "localhost:8080"}).status_code == 200
+        assert client.get("/health", headers={"Host": "[::1]:8080"}).status_code == 200
+        reply = client.post("/api/v1/tag", content='{"text": "a"}', headers={"Content-Type": "text/plain"})
+        assert reply.status_code == 415
+
+
+def test_no_traceback_reaches_a_client(
+    client: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug is a sentence for the client and a traceback for the log."""
+    monkeypatch.setattr("vcrf.web.api.sentence_view", lambda *_: 1 / 0)
+    with caplog.at_level(logging.CRITICAL):
+        reply = client.post("/api/v1/tag", json={"text": "a"})
+    assert reply.status_code == 500
+    assert reply.json() == {"error": "The service failed to answer. Its log has the reason."}
+
+
+def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 after the limit, while others are served."""
+    import threading
+
+    release = threading.Event()
+    monkeypatch.setattr("vcrf.web.api.lattice_view", lambda *_: release.wait(20))
+    for client in opened(models, limits=Limits(seconds=0.2)):
+        assert client.post("/api/v1/lattice", json={"text": "a"}).status_code == 503
+        assert client.post("/api/v1/tag", json={"text": "a"}).status_code == 200
+        release.set()
+
+
+def test_a_body_that_does_not_come_is_given_up(models: Any) -> None:
+    """408, and a client that leaves in the middle disturbs nobody."""
+    for client in opened(models, limits=Limits(seconds=0.3)):
+        head = b"POST /process HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ndata=a"
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head)
+            assert connection.recv(100).startswith(b"HTTP/1.1 408")
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head)
+        assert client.get("/health").status_code == 200
+
+
+def test_metrics_count_requests(client: Any) -> None:
+    """By route and status; nothing of a request is in them."""
+    client.post("/api/v1/tag", json={"text": "a b c"})
+    client.get("/api/v1/nothing-like-this")
+    text = client.get("/metrics").text
+    assert 'vcrf_requests_total{route="/api/v1/tag",status="200"} 1' in text
+    assert 'vcrf_requests_total{route="other",status="404"} 1' in text
+    assert "vcrf_tokens_total 3" in text
+    assert "nothing-like-this" not in text
+
+
+# ---- the description ----
+
+
+def test_openapi_describes_every_route(client: Any) -> None:
+    """Paths and methods are the application's, and references lead somewhere."""
+    document = client.get("/api/v1/openapi.json").json()
+    described = {(path, method.upper()) for path, item in document["paths"].items() for method in item}
+    from vcrf.page.files import PAGE_FILES
+    from vcrf.web.app import build_app
+
+    app: Any = build_app(client.service)
+    pages = {"/", *(f"/{name}" for name in PAGE_FILES)}
+    routes = {
+        (route.path, method) for route in app.app.routes for method in route.methods - {"HEAD"}
+        if route.path not in pages
+    }  # fmt: skip
+    assert described == routes
+    text = json.dumps(document)
+    for kind in ("schemas", "responses"):
+        for name in document["components"][kind]:
+            assert f"#/components/{kind}/{name}" in text, f"{name} is not used"
+    for part in text.split('"#/components/')[1:]:
+        kind, name = part.split('"')[0].split("/")
+        assert name in document["components"][kind]
+
+
+def test_answers_have_the_fields_that_are_described(client: Any, corpus: Corpus) -> None:
+    """Of the answers whose fields the description lists."""
+    schemas = client.get("/api/v1/openapi.json").json()["components"]["schemas"]
+    (tokens,) = words(corpus)
+    answers = {
+        "Models": ask(client, "/models"), "Tagged": ask(client, "/tag", {"tokens": tokens}),
+        "Explained": ask(client, "/explain", {"tokens": tokens}),
+        "LatticeAnswer": ask(client, "/lattice", {"tokens": tokens}), "History": ask(client, "/history"),
+        "Suggested": ask(client, "/suggest", {"sentences": [tokens]}),
+        "UdpipeModels": client.get("/models").json(),
+        "UdpipeResult": client.get("/process", params={"data": "a", "input": "text"}).json(),
+    }  # fmt: skip
+    for name, answer in answers.items():
+        assert set(schemas[name]["properties"]) <= set(answer), name
+
+
+def test_names_of_models_are_distinct() -> None:
+    """Two files of one name get a number."""
+    from vcrf.web.models import names_of
+
+    assert names_of([Path("a/x.vcrf"), Path("b/x.vcrf"), Path("y.model")]) == ["x", "x-2", "y.model"]
