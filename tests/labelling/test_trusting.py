@@ -160,9 +160,13 @@ def test_averages_that_cannot_be_are_refused(tagger: VCRF, asked: dict[str, Any]
 
 def test_the_band_is_what_would_be_promised(tagger: VCRF, corpus: Corpus) -> None:
     """Each point is the threshold of its own promise; looser promises accept no less."""
-    table = tagger.trust(*part(corpus, 520, 720), max_errors=[0.1], confidences=[0.9])
+    table = tagger.trust(*part(corpus, 520, 720), max_errors=[0.05, 0.1], confidences=[0.9])
     band = table.band(0.9)
     assert len(band.share) > 5
+    # A promise of a row is on the band, unless a stricter one accepts as much.
+    row = table.rows[0]
+    assert row.acceptance.is_any
+    assert np.any(np.isclose(band.share, row.share) & np.isclose(band.max_error, 0.05))
     assert np.all(np.diff(band.share) > 0)
     assert np.all(np.diff(band.max_error) > 0)
     nothing = tagger.trust(*part(corpus, 520, 720), max_errors=[1e-4], confidences=[0.9]).band(0.9)

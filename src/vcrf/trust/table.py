@@ -86,7 +86,8 @@ class TrustTable:
     def band(self, confidence: float = 0.95) -> Band:
         """What is certified, for promises from half the strictest of the rows to twice the loosest."""
         asked = [row.acceptance.max_error for row in self.rows]
-        limits = np.geomspace(min(asked) / 2.0, min(2.0 * max(asked), 0.99), _LIMITS)
+        between = np.geomspace(min(asked) / 2.0, min(2.0 * max(asked), 0.99), _LIMITS)
+        limits = np.unique(np.concatenate([between, asked]))  # the rows lie on the band
         found = [accept(self.known, float(limit), confidence, self.unit) for limit in limits]
         kept = [(rates(self.new, a.threshold)[0], a.max_error) for a in found if a.is_any]
         # Of promises that accept no more than a stricter one does, the stricter one counts.
