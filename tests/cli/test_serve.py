@@ -32,7 +32,7 @@ def ask(address: str, path: str) -> Any:
         return json.load(reply)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_serve_answers_and_ends_in_order(
     model: Path, xpos_model: Path, treebank_file: Path, number: int, code: int
 ) -> None:

@@ -244,6 +244,28 @@ def test_training_draws_four_pictures(browser: Browser) -> None:
     assert "lower bound" in browser.run("return document.querySelector('svg.chart').getAttribute('aria-label')")
 
 
+def test_training_is_drawn_while_it_runs(driver: Any) -> None:
+    """Records appear one by one, and the end is told."""
+    from vcrf.solvers.result import IterationRecord
+    from vcrf.web.models import Models
+    from vcrf.web.watching import LiveTraining
+
+    live = LiveTraining("new", 1e-3)
+    service, listening = Service(Models(), live=live), listen("127.0.0.1", 0)
+    with serving(service, listening):
+        page = Browser(driver, address_of(listening, "127.0.0.1"))
+        driver.get("about:blank")
+        driver.get(page.address)
+        page.wait("return document.querySelector('.headline')?.innerText.includes('is being trained')")
+        for n in (1, 2, 3):
+            live.see(IterationRecord(n, 0.1 * n, 2.0, 1.0 / n, 0.0, 10 * n, n, "scan"))
+        page.wait("return document.querySelectorAll('figure').length === 3")
+        assert page.texts("nav a") == ["Training"]
+        live.end("The relative duality gap is below the tolerance.")
+        page.wait("return document.querySelector('.headline').innerText.includes('below the tolerance')")
+        assert page.complaints() == []
+
+
 def test_compare_has_a_verdict(browser: Browser) -> None:
     """Both models with rates, a test, and sentences that differ."""
     browser.open("#/compare")

@@ -265,6 +265,10 @@ def test_limits_hold(models: Any) -> None:
         assert client.post("/api/v1/tag", json={"text": "a " * 60, "k": 0}).status_code == 413
         assert client.post("/api/v1/lattice", json={"text": "a " * 30}).status_code == 413
         assert client.post("/api/v1/explain", json={"text": "a " * 10}).status_code == 413
+    for client in opened(models, limits=Limits(bodies=1000)):
+        assert client.post("/process", data={"data": "a " * 1000}).status_code == 503
+        for _ in range(20):
+            assert client.post("/process", data={"data": "a b", "input": "horizontal"}).status_code == 200
     for client in opened(models, limits=Limits(waiting=0)):
         reply = client.post("/api/v1/tag", json={"text": "a"})
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
