@@ -89,6 +89,18 @@ def test_wrong_calls_say_what_to_do(call: Call, model: Path, tmp_path: Path) -> 
     assert "is also the pool" in said
 
 
+def test_the_page_is_opened_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the browser of the system, at the address that is told."""
+    from vcrf.cli.serve import _tell
+
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    _tell("http://127.0.0.1:1/", False)
+    assert opened == []
+    _tell("http://127.0.0.1:1/", True)
+    assert opened == ["http://127.0.0.1:1/"]
+
+
 def test_without_the_extra_it_is_named(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What to install."""
     monkeypatch.setattr("vcrf.web.server.find_spec", lambda _: None)
