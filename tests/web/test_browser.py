@@ -159,6 +159,12 @@ def test_tag_shows_labels_and_obeys(browser: Browser, corpus: Corpus, good: Path
     browser.open(address=shared)
     browser.wait("return document.querySelectorAll('.sentences .token.bound').length === 1")
     assert browser.texts(".sentences .tag") == forced
+    lattice = browser.run("return [...document.querySelectorAll('a')].find((a) => a.innerText === 'The lattice').hash")
+    browser.open(lattice)
+    browser.wait("return document.querySelector('.hint').innerText.includes('forced or forbidden at 1 token')")
+    assert second in browser.run("return document.querySelector('svg.lattice').getAttribute('aria-label')")
+    browser.open(address=shared)
+    browser.wait("return document.querySelectorAll('.sequences li').length > 0")
     assert len(browser.texts(".sequences li")) == 5
 
 
@@ -272,6 +278,9 @@ def test_compare_has_a_verdict(browser: Browser) -> None:
     assert len(browser.texts(".tiles .tile")) == 3
     assert "luck" in browser.text(".headline")
     assert browser.texts(".twins .tried header .hint")[:2] == ["good", "poor"]
+    sides = "return [...document.querySelector('.twins').querySelectorAll('.tried')].map((side) => "
+    marked = browser.run(sides + "[...side.querySelectorAll('.token.differs')].map((e) => e.dataset.t))")
+    assert marked[0] == marked[1] != []
 
 
 def test_families_and_bounds(browser: Browser) -> None:
