@@ -32,7 +32,7 @@ def ask(address: str, path: str) -> Any:
         return json.load(reply)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_serve_answers_and_ends_in_order(
     model: Path, xpos_model: Path, treebank_file: Path, number: int, code: int
 ) -> None:
@@ -87,6 +87,18 @@ def test_wrong_calls_say_what_to_do(call: Call, model: Path, tmp_path: Path) -> 
     assert "belongs to --pool" in call("serve", model, "--train", pool, "--port", 0, code=2).stderr
     said = call("serve", model, "--pool", pool, "--answers", pool, "--port", 0, code=2).stderr
     assert "is also the pool" in said
+
+
+def test_the_page_is_opened_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the browser of the system, at the address that is told."""
+    from vcrf.cli.serve import _tell
+
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    _tell("http://127.0.0.1:1/", False)
+    assert opened == []
+    _tell("http://127.0.0.1:1/", True)
+    assert opened == ["http://127.0.0.1:1/"]
 
 
 def test_without_the_extra_it_is_named(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,12 @@ def test_tag_shows_labels_and_obeys(browser: Browser, corpus: Corpus, good: Path
     browser.open(address=shared)
     browser.wait("return document.querySelectorAll('.sentences .token.bound').length === 1")
     assert browser.texts(".sentences .tag") == forced
+    lattice = browser.run("return [...document.querySelectorAll('a')].find((a) => a.innerText === 'The lattice').hash")
+    browser.open(lattice)
+    browser.wait("return document.querySelector('.hint').innerText.includes('forced or forbidden at 1 token')")
+    assert second in browser.run("return document.querySelector('svg.lattice').getAttribute('aria-label')")
+    browser.open(address=shared)
+    browser.wait("return document.querySelectorAll('.sequences li').length > 0")
     assert len(browser.texts(".sequences li")) == 5
 
 
@@ -244,12 +250,37 @@ def test_training_draws_four_pictures(browser: Browser) -> None:
     assert "lower bound" in browser.run("return document.querySelector('svg.chart').getAttribute('aria-label')")
 
 
+def test_training_is_drawn_while_it_runs(driver: Any) -> None:
+    """Records appear one by one, and the end is told."""
+    from vcrf.solvers.result import IterationRecord
+    from vcrf.web.models import Models
+    from vcrf.web.watching import LiveTraining
+
+    live = LiveTraining("new", 1e-3)
+    service, listening = Service(Models(), live=live), listen("127.0.0.1", 0)
+    with serving(service, listening):
+        page = Browser(driver, address_of(listening, "127.0.0.1"))
+        driver.get("about:blank")
+        driver.get(page.address)
+        page.wait("return document.querySelector('.headline')?.innerText.includes('is being trained')")
+        for n in (1, 2, 3):
+            live.see(IterationRecord(n, 0.1 * n, 2.0, 1.0 / n, 0.0, 10 * n, n, "scan"))
+        page.wait("return document.querySelectorAll('figure').length === 3")
+        assert page.texts("nav a") == ["Training"]
+        live.end("The relative duality gap is below the tolerance.")
+        page.wait("return document.querySelector('.headline').innerText.includes('below the tolerance')")
+        assert page.complaints() == []
+
+
 def test_compare_has_a_verdict(browser: Browser) -> None:
     """Both models with rates, a test, and sentences that differ."""
     browser.open("#/compare")
     assert len(browser.texts(".tiles .tile")) == 3
     assert "luck" in browser.text(".headline")
     assert browser.texts(".twins .tried header .hint")[:2] == ["good", "poor"]
+    sides = "return [...document.querySelector('.twins').querySelectorAll('.tried')].map((side) => "
+    marked = browser.run(sides + "[...side.querySelectorAll('.token.differs')].map((e) => e.dataset.t))")
+    assert marked[0] == marked[1] != []
 
 
 def test_families_and_bounds(browser: Browser) -> None:
@@ -271,6 +302,9 @@ def test_label_keeps_every_answer(browser: Browser, pool_file: Path) -> None:
     browser.wait("return document.querySelectorAll('.workbench .token.bound').length === 1")
     changed = browser.texts(".workbench .tag")
     assert [t for t, (a, b) in enumerate(zip(before, changed, strict=True)) if a != b] == [at]
+    browser.run("document.querySelector('.workbench .token').focus()")
+    browser.keys("\ue014", "\ue014")  # from one token to the next, one at a time
+    browser.wait("return document.querySelector('.workbench .token[aria-pressed=true]').dataset.t === '2'")
     browser.open("#/label")  # as if the browser had died
     browser.wait("return document.querySelectorAll('.workbench .token.bound').length === 1")
     words = browser.texts(".workbench .word")
@@ -306,7 +340,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     if npm is None:
         pytest.skip("no npm to get axe-core with")
     folder = tmp_path_factory.mktemp("axe")
-    command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "axe-core@4"]
+    command = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--fetch-retries=0", "axe-core@4"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:

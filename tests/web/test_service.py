@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import random
 import socket
 import time
 from pathlib import Path
@@ -265,6 +266,10 @@ def test_limits_hold(models: Any) -> None:
         assert client.post("/api/v1/tag", json={"text": "a " * 60, "k": 0}).status_code == 413
         assert client.post("/api/v1/lattice", json={"text": "a " * 30}).status_code == 413
         assert client.post("/api/v1/explain", json={"text": "a " * 10}).status_code == 413
+    for client in opened(models, limits=Limits(bodies=1000)):
+        assert client.post("/process", data={"data": "a " * 1000}).status_code == 503
+        for _ in range(20):
+            assert client.post("/process", data={"data": "a b", "input": "horizontal"}).status_code == 200
     for client in opened(models, limits=Limits(waiting=0)):
         reply = client.post("/api/v1/tag", json={"text": "a"})
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
@@ -403,3 +408,32 @@ def test_names_of_models_are_distinct() -> None:
     from vcrf.web.models import names_of
 
     assert names_of([Path("a/x.vcrf"), Path("b/x.vcrf"), Path("y.model")]) == ["x", "x-2", "y.model"]
+
+
+ODD = [
+    None, True, -1, 1e308, "", "a\0b", "\u2028 x", "x" * 50_000, [], [""], [None], [["a"]], [["a", ""]], {}, {"a": 1},
+    [[["open1"]]], "5", [1, 2], "த 漢", "\t\n ",
+]  # fmt: skip
+
+
+def test_odd_values_are_answered_or_refused(client: Any) -> None:
+    """No request makes the service fail: fields of any kind, drawn with one seed."""
+    fields = {
+        "tag": ("text", "tokens", "sentences", "k", "allowed", "model"), "explain": ("text", "tokens", "position"),
+        "lattice": ("text", "tokens", "allowed"), "suggest": ("text", "sentences", "n", "by", "per"),
+    }  # fmt: skip
+    rng = random.Random(0)
+    for path, names in fields.items():
+        for _ in range(40):
+            body = {name: rng.choice(ODD) for name in names if rng.random() < 0.6}
+            reply = client.post(f"/api/v1/{path}", json=body)
+            assert reply.status_code in (200, 400, 413), (path, str(body)[:300], reply.text)
+    for path in ("errors", "history", "compare", "trust", "families", "label"):
+        for _ in range(10):
+            names = ("model", "a", "sort", "offset", "limit", "unit", "confidence", "top", "n", "by")
+            query = {name: str(rng.choice(ODD))[:200] for name in names if rng.random() < 0.3}
+            reply = client.get(f"/api/v1/{path}", params=query)
+            assert reply.status_code in (200, 400, 404), (path, query, reply.text)
+    for content in (b"", b"[" * 100_000, b'{"a":' * 5_000, b"nul", b"1"):
+        reply = client.post("/api/v1/tag", content=content, headers={"Content-Type": "application/json"})
+        assert reply.status_code == 400

@@ -87,7 +87,7 @@ def serve(
         listening.close()
         raise
     try:
-        server.serve(service, listening, lambda: _tell(address, open_page))
+        server.serve(service, listening, lambda: _begin(address, open_page, served))
     except KeyboardInterrupt:
         say("Stopped.")
         raise typer.Exit(exit_code()) from None
@@ -141,6 +141,16 @@ def _warm_up(models: Models) -> None:
             sentence_view(served.tagger, ["a", "b"], 2, [None, None])
             why_view(served.tagger, ["a", "b"])
             lattice_view(served.tagger, ["a", "b"])
+
+
+def _begin(address: str, open_page: bool, models: Models) -> None:
+    """Tell the address; then label the data, so that Errors opens at once."""
+    from vcrf.web.trying import summary
+
+    _tell(address, open_page)
+    if models.data is not None:
+        for served in models:
+            summary(served, models.data)
 
 
 def _tell(address: str, open_page: bool) -> None:

@@ -45,8 +45,8 @@ def sentence_view(
     return {
         "tokens": list(tokens),
         "labels": [str(label) for label in labels],
-        "probabilities": [_rounded(row[label]) for row, label in zip(posterior, labels, strict=True)],
-        "posterior": [[_rounded(row[name]) for name in model.labels] for row in posterior],
+        "probabilities": [round(row[label], 6) for row, label in zip(posterior, labels, strict=True)],
+        "posterior": [[round(row[name], 6) for name in model.labels] for row in posterior],
         "unknown": [token not in known for token in tokens],
         "sequences": [{"labels": [str(label) for label in y], "probability": _rounded(p)} for y, p in best],
     }
@@ -116,7 +116,7 @@ def lattice_view(tagger: Tagger, tokens: Sequence[str], allowed: Sequence[Any] |
         arcs.append([[a, b, _rounded(p)] for a, b, p in rows])
     return {
         "tokens": list(tokens), "labels": [names[b] for b in best], "names": names,
-        "posterior": [[_rounded(p) for p in row] for row in marginals.tolist()], "arcs": arcs,
+        "posterior": np.round(marginals, 6).tolist(), "arcs": arcs,
         "log_partition": lattice.log_partition(), "entropy": lattice.entropy(),
     }  # fmt: skip
 

@@ -11,7 +11,10 @@ from typing import Any
 
 def to_json(value: Any) -> str:
     """JSON text. It has no infinity: numbers that are not finite are null."""
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)  # most values are plain already
+    except (TypeError, ValueError):
+        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

@@ -42,7 +42,7 @@ async def _given(service: Service, request: Request) -> dict[str, Any]:
     # A form of another site cannot send this type, so that no other page can post here unasked.
     if kind != "application/json":
         raise Refused(415, "Expected Content-Type: application/json.")
-    return read_object(await read_body(request, service.limits))
+    return read_object(await read_body(request, service))
 
 
 def _name(value: Any, field: str = "model") -> str:

@@ -80,6 +80,8 @@ def _route(
         except Exception:  # noqa: BLE001 - whatever it is: a client gets a sentence, the log gets the rest
             _LOG.exception("%s %s failed", method, path)
             return _refusal(Refused(500, "The service failed to answer. Its log has the reason."), is_text)
+        finally:
+            service.release(request)
 
     return Route(path, endpoint, methods=[method])
 
@@ -140,7 +142,7 @@ async def _udpipe_models(service: Service, request: Request) -> Response:  # noq
 async def _process(service: Service, request: Request) -> Response:
     fields = query_fields(request.url.query.encode())
     if request.method == "POST":
-        body = await read_body(request, service.limits)
+        body = await read_body(request, service)
         fields |= form_fields(request.headers.get("content-type", ""), body)
     answer = await service.work(udpipe.process, service.models, service.limits, fields)
     service.counts.add_tokens(answer.pop("n_tokens"))

@@ -21,6 +21,7 @@ class Limits:
     rows : sentences in one answer of errors, comparisons and suggestions
     seconds : until a request is answered, and until its body has arrived
     waiting : requests at work or waiting for a worker
+    bodies : bytes of all requests that are not answered yet
     """
 
     body: int = 8_000_000
@@ -30,6 +31,7 @@ class Limits:
     rows: int = 200
     seconds: float = 30.0
     waiting: int = 512
+    bodies: int = 64_000_000
 
 
 class Refused(VcrfError):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from vcrf.errors import InputError, MissingExtraError, VcrfError
@@ -85,9 +87,34 @@ def serve(service: Service, listening: socket.socket, on_ready: Callable[[], Any
     if on_ready is not None:
         threading.Thread(target=_when_started, args=(server, on_ready), daemon=True).start()
     try:
-        server.run(sockets=[listening])
+        with _hangup_ends(server):
+            server.run(sockets=[listening])
     finally:
         service.close()
+
+
+@contextmanager
+def _hangup_ends(server: uvicorn.Server) -> Iterator[None]:
+    """SIGHUP ends the service too, and is sent again when that is over; uvicorn does so with the other signals."""
+    number = getattr(signal, "SIGHUP", None)  # not on Windows
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(number) if number is not None and is_main else None
+    if number is None or before in (None, signal.SIG_IGN):
+        yield
+        return
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        server.should_exit = True
+
+    signal.signal(number, end)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+        for again in received[:1]:
+            signal.raise_signal(again)
 
 
 def _when_started(server: uvicorn.Server, call: Callable[[], Any]) -> None:

@@ -51,6 +51,7 @@ class Service:
     def __post_init__(self) -> None:
         self.pool = ThreadPoolExecutor(self.n_workers or max(2, os.cpu_count() or 2), thread_name_prefix="vcrf-worker")
         self._n_waiting = 0
+        self._n_held = 0
 
     async def work(self, function: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
         """Run a function on a worker; errors of the caller are refusals, and so is what takes too long."""
@@ -72,13 +73,25 @@ class Service:
         finally:
             self._n_waiting -= 1
 
+    def hold(self, request: Request, n_bytes: int) -> None:
+        """Count bytes of a request until it is answered; refused if all requests together have too many."""
+        if self._n_held + n_bytes > self.limits.bodies:
+            raise Refused(503, "Too many large requests are waiting. Try again in a second.")
+        self._n_held += n_bytes
+        request.scope["vcrf.held"] = request.scope.get("vcrf.held", 0) + n_bytes
+
+    def release(self, request: Request) -> None:
+        """Forget the bytes of a request that is answered."""
+        self._n_held -= request.scope.pop("vcrf.held", 0)
+
     def close(self) -> None:
         """End the workers; what has not begun is dropped."""
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, service: Service) -> bytes:
     """The body of a request; refused as soon as it is known to be too large, or when it does not come."""
+    limits = service.limits
     declared = request.headers.get("content-length", "0")
     parts: list[bytes] = []
     size = int(declared) if declared.isdecimal() else 0
@@ -90,6 +103,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
                     size += len(part)
                     if size > limits.body:
                         break
+                    service.hold(request, len(part))
                     parts.append(part)
                 else:
                     return b"".join(parts)

@@ -27,13 +27,14 @@ function matrix(found, params, choose) {
     h("tbody", {}, found.matrix.map((row, i) => h("tr", {}, h("th", { scope: "row" }, labels[i]), row.map((n, j) => cell(n, i, j)))))));
 }
 
-export function triedSentence(sentence, colours, app, title) {
+// other: the labels of another model, to mark where the two differ.
+export function triedSentence(sentence, colours, app, title, other = null) {
   const wrong = new Set(sentence.wrong);
   return h("article", { class: "tried" },
     h("header", {}, h("span", { class: "hint" }, title ?? sentence.source),
       app.has("why") && !app.api.isStatic && h("a", { href: app.link("why", { text: sentence.tokens.join(" "), t: sentence.wrong[0] ?? 0 }) }, "Why?")),
     sentenceRow({ ...sentence, labels: sentence.predicted }, {
-      hues: colours, label: "Predicted labels", classes: (t) => (wrong.has(t) ? "wrong" : ""),
+      hues: colours, label: "Predicted labels", classes: (t) => `${wrong.has(t) ? "wrong" : ""} ${other && other[t] !== sentence.predicted[t] ? "differs" : ""}`,
       under: (t) => (wrong.has(t)
         ? h("span", { class: "tag" }, h("s", { title: `predicted, ${probable(sentence.probabilities[t])}` }, sentence.predicted[t]), " ", h("b", { title: "true" }, sentence.true[t]))
         : h("span", { class: "tag" }, sentence.predicted[t])),

@@ -81,7 +81,8 @@ async function showLabel(root, params, app) {
   }
 
   function press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, a, .acts")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, a, .acts")) return;
+    if (["Enter", " "].includes(event.key) && event.target.closest("button")) return; // a button is pressed by these
     const place = KEYS.indexOf(event.key);
     const acts = { ArrowRight: () => move(1), ArrowLeft: () => move(-1), Enter: accept, s: skip, Backspace: () => { labels[t] = task().labels[t]; draw(); } };
     if (!(event.key in acts) && !(place >= 0 && place < found.labels.length)) return;

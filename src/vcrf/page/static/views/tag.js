@@ -2,21 +2,7 @@
 import { VIEWS, add, h, later, note, probable, put, say } from "../dom.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { sentenceRow } from "./sentence.js";
-
-// What is allowed in an address: "0.2:NOUN,VERB;1.0:ADJ" is sentence 0, token 2, and so on.
-function readAllowed(text) {
-  const found = new Map();
-  for (const part of (text ?? "").split(";").filter(Boolean)) {
-    const [place, labels] = part.split(":");
-    found.set(place, decodeURIComponent(labels ?? "").split(",").filter(Boolean));
-  }
-  return found;
-}
-
-function writeAllowed(allowed) {
-  return [...allowed].map(([place, labels]) => `${place}:${labels.map(encodeURIComponent).join(",")}`).join(";");
-}
+import { readAllowed, sentenceRow, writeAllowed } from "./sentence.js";
 
 function linesOf(text) {
   return text.split("\n").map((line) => line.split(/[ \t\r]+/).filter(Boolean)).filter((tokens) => tokens.length);
@@ -88,11 +74,13 @@ async function showTag(root, params, app) {
         h("button", { type: "button", class: "small", "aria-label": `Force ${name}`, "aria-pressed": String(may.length === 1 && may[0] === name), onclick: () => change(may.length === 1 && may[0] === name ? null : [name]) }, "force"),
         h("button", { type: "button", class: "small", "aria-label": `Forbid ${name}`, "aria-pressed": String(!may.includes(name)), disabled: may.includes(name) && may.length === 1, onclick: () => change(may.includes(name) ? may.filter((other) => other !== name) : found.names.filter((other) => may.includes(other) || other === name)) }, "forbid"))));
     const text = sentence.tokens.join(" ");
+    // What is allowed in this sentence, as if it were the only one.
+    const here = () => writeAllowed(new Map([...state.allowed].filter(([key]) => key.startsWith(`${state.s}.`)).map(([key, labels]) => [`0.${key.split(".")[1]}`, labels])));
     return h("section", { class: "card", "aria-label": `Posterior of ${sentence.tokens[t]}` },
       h("h2", {}, h("span", { dir: "auto" }, sentence.tokens[t])),
       sentence.unknown[t] && h("p", { class: "hint" }, "This word was not in the training data."),
       h("div", { class: "scroll" }, h("table", { class: "posterior" }, h("tbody", {}, rows))),
-      h("p", { class: "links" }, app.has("why") && h("a", { href: app.link("why", { text, t }) }, "Why this label?"), app.has("lattice") && h("a", { href: app.link("lattice", { text }) }, "The lattice"),
+      h("p", { class: "links" }, app.has("why") && h("a", { href: app.link("why", { text, t }) }, "Why this label?"), app.has("lattice") && h("a", { href: app.link("lattice", { text, a: here() }) }, "The lattice"),
         state.allowed.size > 0 && h("button", { type: "button", class: "small", onclick: () => { state.allowed.clear(); refresh(); } }, "Allow everything again")));
   }
 
