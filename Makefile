@@ -3,7 +3,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+USED := $(VENV)/.installed
+STAMP := $(VENV)/.installed-dev
 LINTED := src tests $(wildcard examples benchmarks)
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ SECONDS ?= 600
 SEED ?=
 
 help:
-	@echo "make demo      train, compare and tag on an invented corpus"
+	@echo "make demo      learn, compare, tag, explain and promise on a small English corpus"
 	@echo "make test      lint, types and tests"
 	@echo "make fuzz      the tests of drawn cases with new ones, for SECONDS=600"
 	@echo "make campaign  attacks on files, inputs, processes and fits: see docs/reliability.md"
@@ -23,11 +24,17 @@ help:
 
 # Redone only when pyproject.toml changes: the install is editable, sources need no new one.
 $(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(USED) $@
+
+# What a user needs and no more; an environment with the tools of development has it too.
+$(USED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-demo: $(STAMP)
+demo: $(USED)
 	$(BIN)/vcrf demo -o build/demo
 
 lint: $(STAMP)

@@ -59,7 +59,7 @@ def vcrf(
     """Train sequence taggers with a certified optimum, and use them.
 
     \b
-    vcrf demo                                    see everything on an invented corpus
+    vcrf demo                                    see what it does, on a small English corpus
     vcrf train my.conllu -o my.vcrf              learn from a treebank
     vcrf tag my.vcrf new.txt > new.conllu        label text
     vcrf eval my.vcrf test.conllu                measure the error

@@ -19,12 +19,17 @@ def explain(
     model: ModelFile,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens; or JSON.")],
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to show of each token.")] = 5,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the sentence, and why its least sure label was chosen (.svg)."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say which features decided each label of a sentence.
 
     \b
     vcrf explain my.vcrf "the cat sleeps ."
+    vcrf explain my.vcrf "the cat sleeps ." --plot sentence.svg
 
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
@@ -41,13 +46,11 @@ def explain(
     from vcrf.labelling.labelling import check_reads_words
     from vcrf.labelling.loading import load_tagger
 
+    _check_plot(plot, model)
     if is_tree_model(model):
         with compile_notice():
-            explained_words, words = explain_tree(model, Path(text))
-        if json:
-            print_json({"tokens": [_as_json(found) for found in explained_words]})
-        else:
-            print_explained(explained_words, words, top)
+            explained, words = explain_tree(model, Path(text))
+        _show(explained, words, top, plot, json)
         return
     tagger = load_tagger(model)
     if reads_attributes(tagger.model_) and text.lstrip().startswith("["):
@@ -59,10 +62,31 @@ def explain(
         raise InputError("TEXT: expected a sentence, got no token. Pass it in quotes, blanks between the tokens.")
     with compile_notice():
         explained = explain_tokens(tagger, tokens)
+    _show(explained, list(map(str, tokens)), top, plot, json)
+
+
+def _check_plot(plot: Path | None, model: Path) -> None:
+    """What can be known of the picture before any work is done."""
+    if plot is None:
+        return
+    from vcrf.cli.checks import check_output
+    from vcrf.files import check_target
+    from vcrf.labelling.drawing import check_is_svg
+
+    check_is_svg(plot)
+    check_target(plot)
+    check_output("--plot", plot, {model: "the model"})
+
+
+def _show(explained: list[TokenExplanation], tokens: list[str], top: int, plot: Path | None, json: bool) -> None:
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
-        print_explained(explained, list(map(str, tokens)), top)
+        print_explained(explained, tokens, top)
+    if plot is not None:
+        from vcrf.labelling.drawing import draw_sentence
+
+        draw_sentence(explained, plot)
 
 
 def _from_json(text: str) -> list[Any]:
