@@ -133,7 +133,10 @@ def measure(names: list[str]) -> None:
 
 def table(figures: dict[str, Values]) -> str:
     """The table of README."""
-    rows = [f"| {f['what']} | {f['ours']} | {f['crfsuite'] or 'cannot promise'} | `{f['command']}` |" for f in figures.values()]
+    rows = [
+        f"| {f['what']} | {f['ours']} | {f['crfsuite'] or 'cannot promise'} | `{f['command']}` |"
+        for f in figures.values()
+    ]
     first = next(iter(figures.values()))
     head = ["| what | vcrf | CRFsuite | measured by |", "|---|---|---|---|"]
     versions = ", ".join(sorted({f["version"] for f in figures.values()}))
