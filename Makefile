@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 USED := $(VENV)/.installed
 STAMP := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
-LINTED := src tests $(wildcard examples benchmarks)
+LINTED := src tests tools docs/conf.py $(wildcard examples benchmarks)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz campaign lint figures docs wheel clean

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -56,9 +55,10 @@ html_theme_options: dict[str, Any] = {
 html_sidebars = {"index": [], "installation": []}
 
 sphinx_gallery_conf = {
-    "examples_dirs": [str(ROOT / "examples")],
+    "examples_dirs": [str(HERE.parent / "examples")],
     "gallery_dirs": ["auto_examples"],
     "filename_pattern": r"\.py$",
+    "ignore_pattern": r"__init__",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -66,27 +66,14 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "plot_gallery": True,
-    "default_thumb_file": str(HERE / "sentence.png") if (HERE / "sentence.png").exists() else None,
-    "image_scrapers": ("matplotlib",),
+    "image_scrapers": ("gallery.written_pictures",),
+    "reset_argv": "gallery.picture_argument",
     "reset_modules": (),
 }
-sphinx_gallery_conf = {key: value for key, value in sphinx_gallery_conf.items() if value is not None}
 suppress_warnings = ["config.cache"]  # a list of functions in a configuration cannot be pickled
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")
-
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?!results/)[^)#]+)\)")
-
-
-def _links_inside(app: Any, docname: str, source: list[str]) -> None:  # noqa: ARG001 - Sphinx asks for three
-    """Files of the repository that are no page of the site are named, not linked."""
-    text = source[0]
-    text = re.sub(r"\]\((?:\.\./)*docs/", "](" + "../" * docname.count("/"), text)
-    text = text.replace("](../results/", "](results/")
-    text = _OUTSIDE.sub(lambda m: m[0] if (HERE / docname).parent.joinpath(m[0][m[0].index("](") + 2 : -1]).exists() else f"{m[1]} (`{m[2]}`)", text)
-    source[0] = text
 
 
 def setup(app: Any) -> None:
     """Docstrings of ours are plain text with formulas: what reStructuredText would take for markup is protected."""
     app.connect("autodoc-process-docstring", as_rst, priority=100)
-    app.connect("source-read", _links_inside)

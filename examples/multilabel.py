@@ -1,4 +1,8 @@
-"""Several labels an example: MultiLabelCRF with no pairs, a tree of pairs, and all pairs, on invented examples.
+"""
+Several labels an example
+=========================
+
+Several labels an example: MultiLabelCRF with no pairs, a tree of pairs, and all pairs, on invented examples.
 
 Each label follows its own feature, and exactly one or two of the labels belong to an example: only pairs can know that.
 """

@@ -1,4 +1,8 @@
-"""Node classification with networkx: which of three groups each node of a network belongs to.
+"""
+Nodes of a network
+==================
+
+Node classification with networkx: which of three groups each node of a network belongs to.
 
 Nodes know a little by themselves; most friends are of the same group. A fourth of the labels of the training networks
 is unknown (None): training ends at a stationary point and claims no gap. The labels found are proven best all the same.

@@ -1,4 +1,8 @@
-"""Repeated words: a name is clear in one place and not in another; an edge between the two carries the label over.
+"""
+Words that are repeated
+=======================
+
+Repeated words: a name is clear in one place and not in another; an edge between the two carries the label over.
 
 Invented reports name a person or a town twice, once after a word that tells which, once after one that does not.
 """

@@ -1,4 +1,8 @@
-"""Grids: where each cell of a snake is in the snake. Colours say where the snake goes next, not how far it has come.
+"""
+Snakes on a grid
+================
+
+Grids: where each cell of a snake is in the snake. Colours say where the snake goes next, not how far it has come.
 
 Each cell alone knows little; edges between neighbours, described by the colours around both ends, carry the number from
 the head to the tail. The sums over a grid are relaxed here, and the labels are proven best where the bound says so.
