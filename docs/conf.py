@@ -28,6 +28,7 @@ extensions = [
 exclude_patterns = ["auto_examples/*.ipynb", "auto_examples/*.py", "auto_examples/*.md5", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 default_role = "literal"
+highlight_language = "none"  # blocks without a language are formulas and commands
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
@@ -41,6 +42,7 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = f"vcrf {version}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options: dict[str, Any] = {
@@ -60,6 +62,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"__init__",
     "download_all_examples": False,
+    "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
     "remove_config_comments": True,

@@ -29,9 +29,8 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)((?:#[^)\s]*)?)\)")
 
 def collect() -> None:
     """Put all pages into one folder."""
-    keep = SOURCE / "auto_examples"  # examples that have not changed are not run again
-    for path in SOURCE.glob("*") if SOURCE.exists() else []:
-        if path != keep:
+    for path in SOURCE.glob("*"):
+        if path.name != "auto_examples":  # examples that have not changed are not run again
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.copytree(ROOT / "docs", SOURCE, dirs_exist_ok=True)
     # Examples run in a copy: what they write stays in build.
@@ -76,6 +75,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fast", action="store_true", help="do not run the examples of the gallery")
     options = parser.parse_args()
+    shutil.rmtree(BUILD / "html", ignore_errors=True)
     collect()
     mend()
     extra = ["-D", "plot_gallery=False"] if options.fast else []

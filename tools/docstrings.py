@@ -8,7 +8,7 @@ from typing import Any
 _UNDERLINE = re.compile(r"-{3,}\s*")
 _CODE = re.compile(r"(`+[^`]*`+)")
 # References into the docs of scikit-learn, in methods that are inherited from it.
-_ROLE = re.compile(r":ref:`([^`<]+?)\s*(?:<[^>]*>)?`")
+_ROLE = re.compile(r":(?:ref|term):`([^`<]+?)\s*(?:<[^>]*>)?`")
 _FREE = {"", "Notes"}
 
 

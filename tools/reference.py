@@ -86,6 +86,6 @@ def command_page() -> str:
         "What `vcrf COMMAND --help` prints. [The command line](command_line.md) has formats, JSON keys and exit codes.",
     ]
     for name in _COMMANDS:
-        text = runner.invoke(app, [name, "--help"], prog_name="vcrf", env={"COLUMNS": "100"}).stdout
+        text = runner.invoke(app, [name, "--help"], prog_name="vcrf", env={"COLUMNS": "80"}).stdout
         parts.append(f"## vcrf {name}\n\n```text\n{text.strip()}\n```")
     return "\n\n".join(parts) + "\n"
