@@ -58,7 +58,7 @@ def test_every_command_is_in_the_reference() -> None:
     for name in ("demo", "train", "tag", "eval", "calibrate", "trust", "suggest", "convert", "info"):
         assert f"## vcrf {name}\n" in page
     assert page.count("--help") >= 14
-    assert max(map(len, page.splitlines())) < 140
+    assert max(len(line) for line in page.splitlines() if line.startswith("  -")) <= 80
 
 
 def slug(heading: str) -> str:

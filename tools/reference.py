@@ -79,13 +79,16 @@ def command_page() -> str:
     from typer.testing import CliRunner
 
     from vcrf.cli.app import _COMMANDS, app
+    from vcrf.cli.help import RARE
 
     runner = CliRunner()
     parts = [
         "# Commands and options",
-        "What `vcrf COMMAND --help` prints. [The command line](command_line.md) has formats, JSON keys and exit codes.",
+        "What `vcrf COMMAND --help` prints, or `--help-all` where there are rare options. "
+        "[The command line](command_line.md) has formats, JSON keys and exit codes.",
     ]
     for name in _COMMANDS:
-        text = runner.invoke(app, [name, "--help"], prog_name="vcrf", env={"COLUMNS": "80"}).stdout
+        option = "--help-all" if name in RARE else "--help"
+        text = runner.invoke(app, [name, option], prog_name="vcrf", env={"COLUMNS": "80"}).stdout
         parts.append(f"## vcrf {name}\n\n```text\n{text.strip()}\n```")
     return "\n\n".join(parts) + "\n"

@@ -15,6 +15,7 @@ from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
 from vcrf.cli.explain import explain
+from vcrf.cli.help import GroupedCommand
 from vcrf.cli.info import info
 from vcrf.cli.reproduce import reproduce
 from vcrf.cli.show import show
@@ -39,7 +40,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():
-    app.command(name)(guarded(command))
+    app.command(name, cls=GroupedCommand)(guarded(command))
 
 
 def _print_version(is_asked: bool) -> None:
