@@ -79,14 +79,14 @@ def _check_plot(plot: Path | None, model: Path) -> None:
 
 
 def _show(explained: list[TokenExplanation], tokens: list[str], top: int, plot: Path | None, json: bool) -> None:
+    if plot is not None:  # first: a pipe that stops reading (`| head`) ends the command
+        from vcrf.labelling.drawing import draw_sentence
+
+        draw_sentence(explained, plot)
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
         print_explained(explained, tokens, top)
-    if plot is not None:
-        from vcrf.labelling.drawing import draw_sentence
-
-        draw_sentence(explained, plot)
 
 
 def _from_json(text: str) -> list[Any]:
