@@ -17,7 +17,10 @@ from vcrf.labelling.drawing import draw_sentence
 from vcrf.labelling.explain import explain
 from vcrf.labelling.reasons import question, reasons
 
-SENTENCE = ["The", "gloomy", "librarian", "will", "water", "the", "tulips", "when", "the", "guards", "watch", "."]
+SENTENCE = [
+    "The", "gloomy", "librarian", "will", "water", "the", "tulips", "when", "the", "guards", "watch", "the", "light",
+    ".",
+]  # fmt: skip
 
 
 def main(picture: str | None = None) -> None:
