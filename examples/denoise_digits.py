@@ -1,4 +1,8 @@
-"""Denoising: scikit-learn's digits in black and white, a sixth of the pixels flipped, and a grid that puts them right.
+"""
+Denoising pictures
+==================
+
+Denoising: scikit-learn's digits in black and white, a sixth of the pixels flipped, and a grid that puts them right.
 
 The argument, if there is one, is the path of a picture: the noisy digit, its marginals, and the labels found.
 """

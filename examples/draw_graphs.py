@@ -1,4 +1,8 @@
-"""Draw the factor graphs of docs/graphs.md: a chain, a chain with skips, a tree and a grid.
+"""
+Shapes of factor graphs
+=======================
+
+Draw the factor graphs of docs/graphs.md: a chain, a chain with skips, a tree and a grid.
 
 The argument is the picture's path, docs/graphs.png by default.
 """

@@ -1,4 +1,8 @@
-"""Node classification with networkx: which of three groups each node of a network belongs to.
+"""
+Nodes of a network
+==================
+
+Node classification with networkx: which of three groups each node of a network belongs to.
 
 Nodes know a little by themselves; most friends are of the same group. A fourth of the labels of the training networks
 is unknown (None): training ends at a stationary point and claims no gap. The labels found are proven best all the same.
@@ -6,11 +10,13 @@ is unknown (None): training ends at a stationary point and claims no gap. The la
 
 from __future__ import annotations
 
+import sys
+
 import networkx
 import numpy as np
 
 from vcrf import GraphCRF
-from vcrf.graphs import from_networkx
+from vcrf.graphs import draw_graph, from_networkx
 
 GROUPS = ("red", "green", "blue")
 
@@ -26,7 +32,7 @@ def draw_network(rng: np.random.Generator, unknown: float) -> networkx.Graph:
     return network
 
 
-def main() -> None:
+def main(picture: str | None = None) -> None:
     """With friends and without."""
     rng = np.random.default_rng(0)
     networks = [draw_network(rng, 0.25) for _ in range(20)], [draw_network(rng, 0.0) for _ in range(20)]
@@ -40,7 +46,9 @@ def main() -> None:
         X_test, y_test = zip(*(from_networkx(network, "vector", label="truth") for network in test), strict=True)
         proven = sum(one.is_proven for one in crf.certify(X_test))
         print(f"{name}: {crf.score(X_test, y_test):.1%} right, {proven} of 20 networks proven best; {crf.status_.name}")
+    if picture:
+        draw_graph(X_test[0], marginals=crf.predict_marginals(X_test[:1])[0], path=picture)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -1,14 +1,20 @@
-"""Repeated words: a name is clear in one place and not in another; an edge between the two carries the label over.
+"""
+Words that are repeated
+=======================
+
+Repeated words: a name is clear in one place and not in another; an edge between the two carries the label over.
 
 Invented reports name a person or a town twice, once after a word that tells which, once after one that does not.
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from vcrf import Graph, GraphCRF
-from vcrf.graphs import skip_chain_graph
+from vcrf.graphs import draw_tables, skip_chain_graph
 
 CLUES = {"PERSON": ["madam", "doctor"], "TOWN": ["in", "near"]}
 FILLERS = ["the", "old", "rain", "came", "and", "went", "again", "today"]
@@ -36,7 +42,7 @@ def features_of(words: list[str]) -> list[dict[str, str | bool]]:
     ]
 
 
-def main() -> None:
+def main(picture: str | None = None) -> None:
     """A chain, and a chain with skips."""
     rng = np.random.default_rng(0)
     reports = [draw_report(rng) for _ in range(300)]
@@ -53,7 +59,9 @@ def main() -> None:
         print(f"{name}: {np.mean(names):.1%} of the names right")
     table = crf.model_.table("same bias")
     print(f"two places of a name: {np.diag(table).mean() - table.mean():+.2f} for the same label")
+    if picture:
+        draw_tables(crf, picture)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

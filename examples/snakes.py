@@ -1,4 +1,8 @@
-"""Grids: where each cell of a snake is in the snake. Colours say where the snake goes next, not how far it has come.
+"""
+Snakes on a grid
+================
+
+Grids: where each cell of a snake is in the snake. Colours say where the snake goes next, not how far it has come.
 
 Each cell alone knows little; edges between neighbours, described by the colours around both ends, carry the number from
 the head to the tail. The sums over a grid are relaxed here, and the labels are proven best where the bound says so.
@@ -6,10 +10,14 @@ the head to the tail. The sums over a grid are relaxed here, and the labels are 
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from vcrf import Graph, GraphCRF
-from vcrf.graphs import from_grid
+from vcrf.graphs import draw_grid, from_grid
+from vcrf.plots import new_figure, save_figure
 
 SIZE, LENGTH = 6, 6
 STEPS = ((0, 1), (1, 0), (0, -1), (-1, 0))
@@ -45,7 +53,7 @@ def graph_of(colours: np.ndarray) -> Graph:
     return from_grid(np.concatenate(around, axis=2), edge_features="ends")
 
 
-def main() -> None:
+def main(picture: str | None = None) -> None:
     """Train with and without edges, and label new grids."""
     rng = np.random.default_rng(0)
     drawn = [draw_snake(rng) for _ in range(60)]
@@ -61,7 +69,16 @@ def main() -> None:
         proven = sum(one.is_proven for one in found)
         kind = "relaxed" if crf.is_relaxed_ else "exact"
         print(f"{name}: {right:.1%} of the snakes' cells right, {proven} of {len(found)} grids proven best ({kind})")
+    if picture:
+        figure = new_figure(7.0, 3.0)
+        for axes, title, values in zip(
+            figure.subplots(1, 3), ("what is seen", "true", "found"),
+            (drawn[40][0].ravel().tolist(), y[40], found[0].labels), strict=True,
+        ):  # fmt: skip
+            draw_grid((SIZE, SIZE), values, axes=axes)
+            axes.set_title(title)
+        save_figure(figure, Path(picture))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -1,4 +1,8 @@
-"""Dependency trees of an invented language: the relation of a word follows from that of its head.
+"""
+Dependency trees
+================
+
+Dependency trees of an invented language: the relation of a word follows from that of its head.
 
 A word below an object is called something else than the same word below a subject, and which of the two nouns is the
 subject is told by the verb's ending alone. The argument, if there is one, is the path of a picture of a labelled tree.

@@ -68,7 +68,7 @@ def test_the_docstring_has_every_parameter() -> None:
 
 def test_the_command_line_has_the_help_of_the_table() -> None:
     """Every parameter with an option is one of `vcrf train`."""
-    text = " ".join(Call()("train", "--help").stdout.split())
+    text = " ".join(Call()("train", "--help-all").stdout.split())
     for parameter in ESTIMATOR:
         if parameter.flag:
             assert parameter.option in text

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from commands import Call, environment
+from vcrf.cli.app import _COMMANDS
 from vcrf.cli.errors import in_options
+from vcrf.cli.help import RARE
 
-COMMANDS = ["demo", "train", "tag", "eval", "show", "explain", "bound", "info"]
+COMMANDS = list(_COMMANDS)
 HEAVY = ["numpy", "scipy", "numba", "sklearn", "rich", "matplotlib"]
 
 
@@ -72,6 +74,27 @@ def test_help_of_each_command_has_an_example(name: str, call: Call) -> None:
     """A line that can be copied."""
     for option in ("--help", "-h"):
         assert re.search(rf"^  (echo .*)?vcrf {name}", call(name, option).stdout, re.MULTILINE)
+
+
+def test_help_of_each_command_fits_a_screen(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 50 lines and 80 columns; rare options are named, and described by --help-all."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    for name in _COMMANDS:
+        assert len(call(name, "--help").stdout.splitlines()) <= 50, name
+    assert set(RARE) <= set(_COMMANDS)
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_rare_options_are_a_group(name: str, call: Call) -> None:
+    """Each is an option of its command, named in the one help and described in the other."""
+    short, whole = call(name, "--help").stdout, call(name, "--help-all").stdout
+    common, rare = short.split("Rare options, which --help-all describes:")
+    assert set(re.findall(r"--[\w-]+", rare)) == RARE[name]
+    described = whole.split("Rare options:\n")[1]
+    for option in RARE[name]:
+        assert re.search(rf"^  {option}\b", described, re.MULTILINE)
+        assert not re.search(rf"^  {option}\b", common, re.MULTILINE)
 
 
 def test_version(call: Call) -> None:

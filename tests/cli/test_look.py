@@ -11,7 +11,7 @@ import pytest
 
 from commands import Call
 from hostile import Parts
-from vcrf.cli import demo
+from vcrf.cli import demo, theory
 from vcrf.compat import CRF
 from vcrf.labelling.loading import load_tagger
 from vcrf.model.file import load_model
@@ -124,22 +124,61 @@ def test_info(call: Call) -> None:
     assert "numba" in call("info").stdout
 
 
-def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_draws_the_sentence(model: Path, call: Call, tmp_path: Path) -> None:
+    """As SVG, whatever is installed; other names are refused before any work."""
+    picture = tmp_path / "sentence.svg"
+    call("explain", model, "a b", "--plot", picture)
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
+    refused = call("explain", model, "a b", "--plot", tmp_path / "sentence.png", code=2)
+    assert "ends in .svg, got '.png'" in refused.stderr
+
+
+@pytest.fixture
+def short_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     """On fewer sentences than the real one."""
-    monkeypatch.setattr(demo, "N_TRAIN", 60)
-    monkeypatch.setattr(demo, "N_TEST", 20)
+    for name, number in (("N_TRAIN", 60), ("N_HELD_OUT", 40), ("N_TEST", 20)):
+        monkeypatch.setattr(demo, name, number)
+
+
+@pytest.mark.usefixtures("short_demo")
+def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call) -> None:
+    """And says what everything means, without words of the trade."""
     text = call("demo", "-o", tmp_path / "new" / "dir").stdout
-    for word in ("L1-CRF", "VCRF", "relative gap", "rather than", "vcrf train my.conllu"):
-        assert word in text
+    for words in ("vcrf as it comes", "CRFsuite", "the paper's form", "Why is “", "it accepts", "vcrf train my.conllu"):
+        assert words in text
+    for trade in ("duality", "marginal", "posterior", "Viterbi", "regularis"):
+        assert trade not in text.replace("--marginals", "")
     assert load_model(tmp_path / "new" / "dir" / "demo.vcrf").n_labels > 1
-    assert (tmp_path / "new" / "dir" / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "Why is “" in (tmp_path / "new" / "dir" / "demo.svg").read_text(encoding="utf-8")
 
 
-def test_demo_goes_on_without_matplotlib(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_says_when_nothing_can_be_promised() -> None:
+    """Too few sentences."""
+    assert "accepts none" in demo._kept(0, 0, 100)
+    assert demo._kept(50, 1, 100) == "Of the 100 test words it accepts 50 (50%); 1 of these are wrong (2.0%)."
+
+
+@pytest.fixture
+def short_theory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On fewer sentences than the real one."""
+    monkeypatch.setattr(theory, "N_TRAIN", 40)
+    monkeypatch.setattr(theory, "N_TEST", 10)
+
+
+@pytest.mark.usefixtures("short_theory")
+def test_theory_is_one_option_away(tmp_path: Path, call: Call) -> None:
+    """The comparison of the paper and the bounds."""
+    text = call("demo", "--theory", "-o", tmp_path).stdout
+    for word in ("L1-CRF", "VCRF", "relative gap", "bound"):
+        assert word in text
+    assert load_model(tmp_path / "theory.vcrf").n_labels > 1
+    assert (tmp_path / "theory.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("short_theory")
+def test_theory_goes_on_without_matplotlib(tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what to install."""
-    monkeypatch.setattr(demo, "N_TRAIN", 40)
-    monkeypatch.setattr(demo, "N_TEST", 10)
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    result = call("demo", "-o", tmp_path)
+    result = call("demo", "--theory", "-o", tmp_path)
     assert "vcrf[plots]" in result.stderr
-    assert (tmp_path / "demo.vcrf").exists()
+    assert (tmp_path / "theory.vcrf").exists()

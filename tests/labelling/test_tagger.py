@@ -268,7 +268,7 @@ def test_model_knows_its_norm() -> None:
 def test_a_wrong_seed_is_refused(wrong: Any) -> None:
     """Where it is given: to the draws, or to the estimator, before it trains."""
     fitted = VCRF(recipe="paper", base_strength=0.1, n_jobs=1).fit(X, Y)
-    with pytest.raises(InputError, match="`random_state` must be None, an integer of at least 0 or a numpy Generator"):
+    with pytest.raises(InputError, match="`random_state` must be None, an integer of at least 0, a numpy Generator or"):
         fitted.sample(NEW, random_state=wrong)
     with pytest.raises(InputError, match="`random_state` must be"):
         fitted.predict_mbr(NEW, "edit", n_samples=3, random_state=wrong)

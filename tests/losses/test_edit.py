@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rapidfuzz.distance import Levenshtein
 
 import task_losses
 from vcrf import read_corpus
 from vcrf.errors import BudgetError, InputError
 from vcrf.losses import EditLoss, HammingLoss, SmithWatermanLoss
+
+Levenshtein = pytest.importorskip("rapidfuzz.distance").Levenshtein
 
 
 def random_pair(rng, max_length=30, equal=False):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pynini
 import pytest
 
 import oracles
 from vcrf.automata import EPSILON, EXPECTATION, LOG, PROBABILITY, TROPICAL, Automaton, convert
 from vcrf.errors import BudgetError, InputError
 from vcrf.losses import EditLoss, IndefiniteLossWarning, NgramCountLoss, TransducerLoss
+
+pynini = pytest.importorskip("pynini")
 
 INDEFINITE = pytest.mark.filterwarnings("ignore::vcrf.losses.IndefiniteLossWarning")
 

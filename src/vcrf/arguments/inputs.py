@@ -191,12 +191,18 @@ def check_readable(text: Text, families: Sequence[Family]) -> None:
 
 
 def generator_of(random_state: Any) -> np.random.Generator:
-    """The generator of a seed, or the generator that was given; None draws a seed."""
+    """The generator of a seed, or the generator that was given; None draws a seed.
+
+    A `RandomState`, as scikit-learn hands it around, gives the seed.
+    """
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31 - 1))
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise InputError(
-            f"`random_state` must be None, an integer of at least 0 or a numpy Generator: got {random_state!r:.60}."
+            "`random_state` must be None, an integer of at least 0, a numpy Generator or RandomState: "
+            f"got {random_state!r:.60}."
         ) from None
 
 

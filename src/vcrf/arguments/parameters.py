@@ -198,7 +198,7 @@ ESTIMATOR = (
         "Called with an `IterationRecord` after each round; returning True stops the training.",
     ),
     Parameter(
-        "random_state", None, Other("int or numpy Generator"),
+        "random_state", None, Other("int, numpy Generator or RandomState"),
         "Seed for what is drawn at random.",
         "That is `sample`, and the sentences that `patience` holds out; training draws nothing else.",
         flag="--seed", metavar="N",

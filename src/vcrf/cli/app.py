@@ -15,6 +15,7 @@ from vcrf.cli.demo import demo
 from vcrf.cli.errors import guarded
 from vcrf.cli.evaluate import evaluate
 from vcrf.cli.explain import explain
+from vcrf.cli.help import GroupedCommand
 from vcrf.cli.info import info
 from vcrf.cli.reproduce import reproduce
 from vcrf.cli.serve import serve
@@ -40,7 +41,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 for name, command in _COMMANDS.items():
-    app.command(name)(guarded(command))
+    app.command(name, cls=GroupedCommand)(guarded(command))
 
 
 def _print_version(is_asked: bool) -> None:
@@ -60,7 +61,7 @@ def vcrf(
     """Train sequence taggers with a certified optimum, and use them.
 
     \b
-    vcrf demo                                    see everything on an invented corpus
+    vcrf demo                                    see what it does, on a small English corpus
     vcrf train my.conllu -o my.vcrf              learn from a treebank
     vcrf tag my.vcrf new.txt > new.conllu        label text
     vcrf eval my.vcrf test.conllu                measure the error

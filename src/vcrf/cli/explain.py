@@ -22,6 +22,10 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with labels, reasons and lattice to this file.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the sentence, and why its least sure label was chosen (.svg)."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say which features decided each label of a sentence.
@@ -29,6 +33,7 @@ def explain(
     \b
     vcrf explain my.vcrf "the cat sleeps ."
     vcrf explain my.vcrf "the cat sleeps ." --html why.html
+    vcrf explain my.vcrf "the cat sleeps ." --plot sentence.svg
 
     For each token the best label sequence is held against the best one with another label there. The difference of
     their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
@@ -36,6 +41,7 @@ def explain(
     A model that was trained on feature dicts takes these as JSON: '[{"w": "the"}, {"w": "cat"}]'. For a model of trees
     TEXT is a CoNLL-U file, whose first sentence is explained.
     """
+    from vcrf.cli.checks import check_output
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.trees import explain_tree, is_tree_model
     from vcrf.data.raw import split_tokens
@@ -46,18 +52,16 @@ def explain(
     from vcrf.labelling.loading import load_tagger
 
     if html is not None:
-        from vcrf.cli.checks import check_output
-
+        if plot is not None:
+            raise InputError("--html and --plot are two ways to show the same: leave one out.")
         check_output("--html", html, {model: "the model"})
+    _check_plot(plot, model)
     if is_tree_model(model):
         if html is not None:
             raise InputError("--html shows sentences, and this is a model of trees: leave it out.")
         with compile_notice():
-            explained_words, words = explain_tree(model, Path(text))
-        if json:
-            print_json({"tokens": [_as_json(found) for found in explained_words]})
-        else:
-            print_explained(explained_words, words, top)
+            explained, words = explain_tree(model, Path(text))
+        _show(explained, words, top, plot, json)
         return
     tagger = load_tagger(model)
     if reads_attributes(tagger.model_) and text.lstrip().startswith("["):
@@ -75,10 +79,31 @@ def explain(
         return
     with compile_notice():
         explained = explain_tokens(tagger, tokens)
+    _show(explained, list(map(str, tokens)), top, plot, json)
+
+
+def _check_plot(plot: Path | None, model: Path) -> None:
+    """What can be known of the picture before any work is done."""
+    if plot is None:
+        return
+    from vcrf.cli.checks import check_output
+    from vcrf.files import check_target
+    from vcrf.labelling.drawing import check_is_svg
+
+    check_is_svg(plot)
+    check_target(plot)
+    check_output("--plot", plot, {model: "the model"})
+
+
+def _show(explained: list[TokenExplanation], tokens: list[str], top: int, plot: Path | None, json: bool) -> None:
+    if plot is not None:  # first: a pipe that stops reading (`| head`) ends the command
+        from vcrf.labelling.drawing import draw_sentence
+
+        draw_sentence(explained, plot)
     if json:
         print_json({"tokens": [_as_json(found) for found in explained]})
     else:
-        print_explained(explained, list(map(str, tokens)), top)
+        print_explained(explained, tokens, top)
 
 
 def _from_json(text: str) -> list[Any]:

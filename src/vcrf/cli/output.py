@@ -13,6 +13,7 @@ from vcrf.page.plain import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -40,7 +41,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     print_rich(table)
 
 
-def print_rich(*items: str | Table, err: bool = False) -> None:
+def print_rich(*items: str | Table | Text, err: bool = False) -> None:
     """Print with rich on stdout, or stderr; in a pipe plain, and wide enough for any table."""
     from rich.console import Console
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vcrf.cli.errors import FAILED, WRONG_CALL, fail, in_options
+from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import exit_code
 from vcrf.cli.options import column, option
 from vcrf.cli.output import print_table, say
@@ -68,6 +69,7 @@ def reproduce(
     seed: Annotated[int, option("random_state", min=0, help="Seed of the folds and of the noise.")] = 0,
     tol: Annotated[float, option("tol", help="Certified relative gap at which a point ends.")] = 1e-3,
     max_passes: Annotated[int, option("max_passes", min=0, help="Limit on passes over a point's data; 0: none.")] = 50,
+    help_all: HelpAll = False,  # noqa: ARG001 - its callback does the work
 ) -> None:
     """Compare VCRF with L1-CRF as the paper does, and write its tables with ours beside them.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
+from vcrf.cli.help import HelpAll
 from vcrf.cli.options import Form, ModelFile, Tag, column, option, share
 from vcrf.cli.output import say
 
@@ -168,6 +169,7 @@ def tag(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, whole or not at all.")
     ] = None,
+    help_all: HelpAll = False,  # noqa: ARG001 - its callback does the work
 ) -> None:
     """Label text: CoNLL-U, column files, or plain text.
 
@@ -182,9 +184,6 @@ def tag(
 
     --max-error, --label-sets and --report need a model that `vcrf calibrate` has seen. What is to be checked has
     Check=Yes in MISC, `Yes` in a last column, or true in the JSON key check.
-
-    --nbest K writes each sentence K times, each after the comments `# nbest = 1` and `# probability = 0.912`; with
-    --format json the list is in the field nbest of the one object a sentence.
     """
     from vcrf.cli.checks import check_calibrated, check_output, read_loss
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy

@@ -14,6 +14,7 @@ import typer
 import vcrf
 from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
 from vcrf.cli.errors import in_options
+from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, say
@@ -89,21 +90,19 @@ def train(
         int, typer.Option(metavar="N", min=0, max=65535, help="Port of --watch; 0 is any free one.")
     ] = 8080,
     json: AsJson = False,
+    help_all: HelpAll = False,
 ) -> None:
     """Learn a model from labelled files.
 
     \b
     vcrf train my.conllu -o my.vcrf
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
-    vcrf train news.tsv --recipe paper --complexity-strength 1e-2 -o news.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
     vcrf train my.conllu answers.json --start my.vcrf -o more.vcrf
-    vcrf train trees.conllu --structure tree --tag deprel -o deprel.vcrf
     vcrf train my.conllu --watch -o my.vcrf
 
-    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C, SIGTERM
-    and SIGHUP stop it earlier: the best model so far is written, and the exit code is 130, 143 or 129. The model file
-    is replaced whole or not at all.
+    Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
+    the best model so far is written.
     """
     given = locals()
     from vcrf.classes import read_classes

@@ -45,14 +45,12 @@ def family_complexities(choice: str | Mapping[str, float], problem: Candidates) 
 
     Parameters
     ----------
-    choice : how
-        "paper"       sqrt(2 log|H_k| / m), the formula of the paper's experiments
-        "general"     r_inf sqrt(2 log(2 N_k) mean|F_i|^2 / m), its r_inf |F| sqrt(log N), from the sample's sizes
-        "massart"     r_inf sqrt(2 s_k log(2 N_k)) / m, the upper bound of Theorem 2
-        "rademacher"  the Monte-Carlo estimate of the empirical complexity of {||w_k||_1 <= 1} (seed 0);
-                      "estimate" is the same
-        "feature"     the mean over the family's attributes: every feature has its own, see `feature_complexities`
-        or a mapping from family name to number.
+    choice : how; a name, or a mapping from family name to number
+        - "paper": sqrt(2 log|H_k| / m), the formula of the paper's experiments
+        - "general": r_inf sqrt(2 log(2 N_k) mean|F_i|^2 / m), its r_inf |F| sqrt(log N), from the sample's sizes
+        - "massart": r_inf sqrt(2 s_k log(2 N_k)) / m, the upper bound of Theorem 2
+        - "rademacher" or "estimate": the Monte-Carlo estimate of the empirical complexity of {||w_k||_1 <= 1} (seed 0)
+        - "feature": the mean over the family's attributes: every feature has its own, see `feature_complexities`
     problem : families, text and columns
 
     Notes

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vcrf.data.corpus import Corpus, Sentence
+from vcrf.data.english import small_english
 from vcrf.data.readers import read_corpus
 from vcrf.data.tables import read_table, table_labels
 
 if TYPE_CHECKING:
     from vcrf.data.synthetic import SyntheticLanguage
 
-__all__ = ["Corpus", "Sentence", "SyntheticLanguage", "read_corpus", "read_table", "table_labels"]
+__all__ = ["Corpus", "Sentence", "SyntheticLanguage", "read_corpus", "read_table", "small_english", "table_labels"]
 
 
 def __getattr__(name: str) -> object:

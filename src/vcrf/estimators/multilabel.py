@@ -103,19 +103,20 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.callback = callback
         self.random_state = random_state
 
-    def fit(self, X: Any, Y: Any, sample_weight: Any = None) -> MultiLabelCRF:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MultiLabelCRF:
         """Train.
 
         Parameters
         ----------
         X : (n_examples, n_features) array or sparse matrix
-        Y : (n_examples, n_labels) array or sparse matrix of 0 and 1
+        y : (n_examples, n_labels) array or sparse matrix of 0 and 1
+            Y elsewhere in this text: a column for each label.
         sample_weight : one number an example, optional
         """
         for name in self._parameters:
             if name != "edges":
                 check(name, getattr(self, name))
-        matrix, labels = self._checked(X, reset=True), _checked_labels(Y)
+        matrix, labels = self._checked(X, reset=True), _checked_labels(y)
         if matrix.shape[0] != len(labels):
             raise InputError(f"X and Y differ in length: got {matrix.shape[0]} and {len(labels)} examples.")
         weights = np.ones(len(labels)) if sample_weight is None else checked_weights(sample_weight, len(labels))
@@ -214,6 +215,8 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 def _checked_labels(Y: Any) -> Ints:
+    if Y is None:
+        raise InputError("MultiLabelCRF requires y to be passed, but the target y is None.")
     given = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
     if given.ndim != 2 or 0 in given.shape:
         raise InputError(

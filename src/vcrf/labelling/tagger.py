@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -212,15 +212,27 @@ class Tagger(Trusting):
         labels = self._model().labels
         return self._of_spans(X, entities, constraints, log, partial(entity_events, labels=labels, scheme=scheme))
 
-    def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
-        """Share of tokens with the right label; a label that training has not seen counts as wrong."""
+    def score(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None) -> float:
+        """Share of tokens with the right label; a label that training has not seen counts as wrong.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+        sample_weight : sequence of float, optional
+            One weight a sentence: each of its tokens counts so much.
+        """
         X, y = as_sentences(X), listed_labels(y)
         check_lengths(X, y)
-        pairs = zip(chain.from_iterable(y), chain.from_iterable(self.predict(X)), strict=True)
-        hits = [bool(true == predicted) for true, predicted in pairs]
-        if not hits:
+        weights = [1.0] * len(X) if sample_weight is None else list(sample_weight)
+        if len(weights) != len(X):
+            raise InputError(f"`sample_weight` must have one weight a sentence: expected {len(X)}, got {len(weights)}.")
+        hits = total = 0.0
+        for true, predicted, weight in zip(y, self.predict(X), weights, strict=True):
+            hits += weight * sum(bool(a == b) for a, b in zip(true, predicted, strict=True))
+            total += weight * len(true)
+        if not total > 0.0:
             raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
-        return sum(hits) / len(hits)
+        return hits / total
 
     def render(self, sentence: str | Sequence[str], k: int = 5) -> Page:
         """A sentence as a page: labels with probabilities, the reasons for them, and the lattice.

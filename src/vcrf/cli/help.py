@@ -1,0 +1,63 @@
+"""Help that fits a screen: rare options are named by `--help` and described by `--help-all`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+# Options that most users never need, by command.
+RARE = {
+    "train": {
+        "--form", "--input-format", "--families", "--words", "--tags", "--affix", "--complexities", "--patience",
+        "--complexity-strength", "--base-strength", "--norm", "--l1-ratio", "--count-power", "--factors", "--loss",
+        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start",
+        "--seed", "--folds", "--plot", "--watch-port",
+    },
+    "tag": {
+        "--nbest", "--mbr", "--unit", "--label-sets", "--form", "--confidence", "--review", "--average", "--longest",
+    },
+    "reproduce": {"--words", "--tags", "--affix", "--tag", "--noise", "--tol", "--max-passes", "--dask", "--method"},
+}  # fmt: skip
+_ALL = "vcrf.help_all"
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose rare options are a group of their own."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, common options and rare ones."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Rare options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups[self._group(parameter)].append(record)
+        rare = groups.pop("Rare options")
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+        if rare and ctx.meta.get(_ALL):
+            with formatter.section("Rare options"):
+                formatter.write_dl(rare)
+        elif rare:
+            with formatter.section("Rare options, which --help-all describes"):
+                formatter.write_text(" ".join(names.split(" ")[0].rstrip(",") for names, _ in rare))
+
+    def _group(self, parameter: Any) -> str:
+        if parameter.param_type_name == "argument":
+            return "Arguments"
+        return "Rare options" if RARE.get(self.name or "", set()) & set(parameter.opts) else "Options"
+
+
+def _print_all(ctx: typer.Context, is_asked: bool) -> None:
+    if is_asked:
+        ctx.meta[_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", help="Describe the rare options too.", callback=_print_all, is_eager=True)
+]

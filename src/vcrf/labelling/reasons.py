@@ -1,0 +1,112 @@
+"""An explanation in plain words: what a feature looks at, and what it is worth between two labels.
+
+What an attribute says for the label and against the runner-up is one reason. All tag patterns at one token are one
+reason too: how well the labels follow each other.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vcrf.labelling.explain import Contribution, TokenExplanation
+
+_READING = re.compile(r"(\w+)(?::(\d+))?(?:\[([+-]\d+)\])?=(.*)")
+_WHERE = {"-1": "the word before", "+1": "the word after", "-2": "two words before,", "+2": "two words after,"}
+_KINDS = {
+    "title": "begins with a capital", "upper": "is in capitals", "letters": "is in small letters",
+    "punctuation": "is a punctuation mark", "hyphen": "has a hyphen", "digit": "has a digit",
+}  # fmt: skip
+_NEIGHBOURS = "how the labels follow each other"
+
+
+class Reason(NamedTuple):
+    """What speaks for a label (positive) or for the runner-up (negative).
+
+    Parameters
+    ----------
+    text : str
+        What is looked at: `ends in "ly"`.
+    value : float
+        The values of all reasons sum to the difference of the two scores.
+    """
+
+    text: str
+    value: float
+
+
+def reasons(found: TokenExplanation, tokens: Sequence[object], position: int) -> list[Reason]:
+    """Say in words why a token has its label and not the runner-up, the weightiest first.
+
+    Parameters
+    ----------
+    found : TokenExplanation
+        Of the token at `position`, from `explain`.
+    tokens : sequence
+        The whole sentence.
+    position : int
+
+    Returns
+    -------
+    list of Reason
+    """
+    sums: dict[str, list[float]] = {}
+    for contribution in found.contributions:
+        sums.setdefault(_text(contribution, tokens, position), []).append(contribution.value)
+    added = [Reason(text, math.fsum(values)) for text, values in sums.items()]
+    return sorted(added, key=lambda reason: (-abs(reason.value), reason.text))
+
+
+def question(found: TokenExplanation) -> str:
+    """The question that the reasons answer."""
+    if found.runner_up is None:
+        return f"“{found.token}” can only be {found.label}"
+    return (
+        f"Why is “{found.token}” {found.label} ({shown(found.probability)}) "
+        f"and not {found.runner_up} ({shown(found.runner_up_probability)})?"
+    )
+
+
+def shown(probability: float) -> str:
+    """A probability for people: never 100 % unless it is certain, never 0 % unless it is impossible."""
+    if 0.995 <= probability < 1.0:
+        return f"{math.floor(probability * 1000.0) / 10.0:.1f} %"
+    return "<1 %" if 0.0 < probability < 0.005 else f"{probability:.0%}".replace("%", " %")
+
+
+def _text(contribution: Contribution, tokens: Sequence[object], position: int) -> str:
+    if len(contribution.labels) > 1:
+        return _NEIGHBOURS
+    said = _attribute(contribution.attribute)
+    away = contribution.position - position
+    return said if away == 0 else f"at “{tokens[contribution.position]}”: {said}"
+
+
+def _attribute(attribute: str) -> str:
+    """An attribute of the text families in words; any other as it is."""
+    if attribute == "bias":
+        return "how common the label is"
+    found = [_READING.fullmatch(part) for part in attribute.split(" ")]
+    said = [_reading(*part.groups()) for part in found if part is not None]
+    return " and ".join(said) if len(said) == len(found) and all(said) else attribute
+
+
+def _reading(kind: str, size: str | None, offset: str | None, value: str) -> str:
+    """One part of an attribute: `suffix`, `2`, `-1`, `ly`."""
+    who = _WHERE.get(offset or "", "")
+    if value == "<boundary>":
+        return "it is the first word" if (offset or "").startswith("-") else "it is the last word"
+    if kind in ("suffix", "prefix") and size:
+        verb = "ends in" if kind == "suffix" else "begins with"
+        return f"{who or 'it'} {verb} “{value}”"
+    if kind in ("word", "lower"):
+        return f"{who} is “{value}”" if who else f"it is the word “{value}”"
+    if kind == "kind":
+        return f"{who or 'it'} {_KINDS.get(value, f'is of the kind {value}')}"
+    if kind in ("shape", "long_shape"):
+        return f"{who or 'it'} has the shape {value}"
+    if kind == "length":
+        return f"it has the length {value}"
+    return f"{who or 'it'} is in the class {value}" if kind == "class" else ""
