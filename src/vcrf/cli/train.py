@@ -99,7 +99,6 @@ def train(
     vcrf train treebank.conllu.gz --split train --dev-split dev --tag xpos -o xpos.vcrf
     vcrf train my.conllu --tune --folds 5 --plot tuning.png -o my.vcrf
     vcrf train my.conllu answers.json --start my.vcrf -o more.vcrf
-    vcrf train my.conllu --watch -o my.vcrf
 
     Training stops when the certified gap to the optimum is below --tol times the objective. Ctrl-C stops it earlier:
     the best model so far is written.
