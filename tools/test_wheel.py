@@ -20,8 +20,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ["python3.11", "python3.12", "python3.13", "python3.14"]
-# What the tests need besides the library.
-TOOLS = ["pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100"]
+# What most tests need besides the library; the extra `dev` has it too.
+TOOLS = ["pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100", "matplotlib>=3.8"]
+# Tests that need no more than these.
+PLAIN = [
+    "tests/test_rooms.py", "tests/data", "tests/metrics", "tests/labelling/test_tagger.py",
+    "tests/labelling/test_drawing.py", "tests/estimators/test_vcrf.py",
+]  # fmt: skip
 # Files that the tests read, beside the tests themselves; not `src`.
 FILES = [
     "tests",
@@ -63,15 +68,17 @@ def build(folder: Path, python: str) -> Path:
     return wheel
 
 
-def test(python: str, is_oldest: bool, arguments: list[str]) -> None:
+def test(python: str, is_oldest: bool, is_plain: bool, arguments: list[str]) -> None:
     """One environment, one run of the tests."""
     with tempfile.TemporaryDirectory(prefix="vcrf-wheel-") as name:
         folder = Path(name)
         run(python, "-m", "venv", folder / "venv")
         own = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
         wheel = build(folder, str(own))
-        exact = oldest(dependencies()) if is_oldest else []
-        run(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}", *exact, *TOOLS)
+        wanted = [f"{wheel}", *TOOLS] if is_plain or is_oldest else [f"{wheel}[dev]"]
+        if is_oldest:
+            wanted += oldest(dependencies())
+        run(own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted)
         work = folder / "work"
         work.mkdir()
         for file in FILES:
@@ -83,19 +90,21 @@ def test(python: str, is_oldest: bool, arguments: list[str]) -> None:
             f"import vcrf; assert {str(folder)!r} in vcrf.__file__, vcrf.__file__; print(vcrf.__version__)",
             cwd=work,
         )
-        run(own, "-m", "pytest", *(arguments or ["-q", "-n", "2", "tests"]), cwd=work)
+        chosen = PLAIN if is_plain or is_oldest else ["tests"]
+        run(own, "-m", "pytest", *(arguments or ["-q", "-n", "2", *chosen]), cwd=work)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", action="store_true", help="every Python that is there")
     parser.add_argument("--oldest", action="store_true", help="the oldest dependencies")
+    parser.add_argument("--plain", action="store_true", help="without other people's implementations")
     parser.add_argument("arguments", nargs="*", help="of pytest, after --")
     options = parser.parse_args()
     found = [path for name in PYTHONS if (path := shutil.which(name))] if options.pythons else [sys.executable]
     for python in found:
         print(f"== {python}", flush=True)
-        test(python, options.oldest, options.arguments)
+        test(python, options.oldest, options.plain, options.arguments)
 
 
 if __name__ == "__main__":

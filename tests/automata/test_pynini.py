@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import pywrapfst
 
 from vcrf.automata import (
     EPSILON,
@@ -32,6 +31,7 @@ from vcrf.automata import (
 )
 
 pynini = pytest.importorskip("pynini")
+pywrapfst = pytest.importorskip("pywrapfst")
 
 # pynini has the tropical semiring in single precision only.
 ARC_TYPES = {LOG: ("log64", 1e-9), TROPICAL: ("standard", 1e-5)}
