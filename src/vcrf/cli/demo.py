@@ -43,7 +43,7 @@ def demo(
     vcrf demo -o my-demo
     vcrf demo --theory
 
-    A few seconds; the first run compiles for the better part of a minute.
+    About ten seconds; the first run compiles for a minute more.
     """
     output.mkdir(parents=True, exist_ok=True)
     if theory:
