@@ -84,3 +84,12 @@ def test_no_label_in_common_is_said(model: Path, treebank_file: Path, call: Call
     hint = "have no label in common: is the label in another column? Pass it with --tag."
     assert hint in call("eval", model, treebank_file, "--tag", "xpos").stderr
     assert hint not in call("eval", model, treebank_file).stderr
+
+
+def test_labels_left_open_are_refused(model: Path, tmp_path: Path, call: Call) -> None:
+    """They would count as errors; the line is named."""
+    data = tmp_path / "part.jsonl"
+    data.write_text('{"tokens": ["a", "b"], "labels": ["NOUN", null]}\n')
+    result = call("eval", model, data, code=2)
+    assert "part.jsonl" in result.stderr
+    assert "Give every token a label" in result.stderr

@@ -15,11 +15,12 @@ from vcrf.trust import Calibration, set_threshold
 
 
 def mean_miss(calibration: Calibration, q: float, unit: str) -> float:
-    """By loops."""
+    """By loops; what has no probability is in no set."""
     total = 0.0
     for a, b in zip(calibration.ptr, calibration.ptr[1:], strict=False):
         missed = [
-            w and p < q for p, w in zip(calibration.true_probability[a:b], calibration.is_wrong[a:b], strict=True)
+            w and (p < q or p == 0.0)
+            for p, w in zip(calibration.true_probability[a:b], calibration.is_wrong[a:b], strict=True)
         ]
         total += (sum(missed) / (b - a)) if unit == "token" else any(missed)
     return total / calibration.n_sentences
@@ -40,6 +41,10 @@ def test_threshold_is_the_largest_that_keeps_the_bound(calibration: Calibration,
     """Every candidate is tried: the probabilities that occur, and one above them all."""
     n = calibration.n_sentences
     tried = [q for q in [*np.arange(7) / 8, 2.0] if n / (n + 1) * mean_miss(calibration, q, unit) + 1 / (n + 1) <= miss]
+    if not tried and 1 / (n + 1) <= miss:
+        with pytest.raises(InputError, match="no set has these"):
+            set_threshold(calibration, miss, unit)
+        return
     found = set_threshold(calibration, miss, unit)
     if not tried:
         assert found.threshold == 0.0
@@ -48,6 +53,17 @@ def test_threshold_is_the_largest_that_keeps_the_bound(calibration: Calibration,
         # Between two probabilities that occur all thresholds have the same sets.
         assert mean_miss(calibration, found.threshold, unit) == mean_miss(calibration, max(tried), unit)
         assert found.threshold >= max(tried) - 1e-9
+
+
+@pytest.mark.parametrize("unit", ["token", "sentence"])
+def test_labels_that_training_has_not_seen_break_no_promise(unit: str) -> None:
+    """A fifth of the sentences have such a label: nothing below that can be promised, above it can."""
+    wrong = np.zeros(200, bool)
+    wrong[::5] = True
+    seen = calibration_with([1] * 200, np.full(200, 0.9), wrong, np.zeros(200))
+    with pytest.raises(InputError, match="at most 5 % cannot be promised"):
+        set_threshold(seen, 0.05, unit)
+    assert "at most 30 %" in set_threshold(seen, 0.3, unit).message
 
 
 def test_mean_miss_is_what_was_asked_for() -> None:

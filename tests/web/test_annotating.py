@@ -47,6 +47,16 @@ def test_an_answer_is_in_the_file_at_once_and_a_new_service_goes_on(
     assert again.export() == annotating.export() == annotating.path.read_text("utf-8")
 
 
+def test_two_services_on_one_file_lose_nothing(annotating: Annotating, pool: Any, corpus: Corpus, models: Any) -> None:
+    """Each takes in what the other has written; a file that was taken away is written whole."""
+    other = Annotating(Models(list(models)), pool, annotating.path)
+    for i, service in enumerate((annotating, other, annotating, other)):
+        assert service.answer(pool[i][0], corpus.labels[POOL][i]) == {"n_answers": i + 1}
+    assert read_corpus(annotating.path).tokens == [tokens for tokens, _ in pool[:4]]
+    annotating.path.unlink()
+    assert other.answer(pool[4][0], corpus.labels[POOL][4]) == {"n_answers": 5}
+
+
 def test_a_second_answer_replaces_the_first(annotating: Annotating, pool: Any) -> None:
     """One answer a sentence."""
     tokens = pool[0][0]

@@ -102,6 +102,9 @@ def test_forms_are_read_as_bytes() -> None:
     assert form_fields("", "data=%E0%AE%A4+é".encode()) == {"data": "த é".encode()}
     body = b'--B\r\nContent-Disposition: form-data; name="data"; filename="n"\r\n\r\n a\r\n--\r\n\xff\r\n--B--\r\n'
     assert form_fields('multipart/form-data; boundary="B"', body) == {"data": b" a\r\n--\r\n\xff"}
+    # Text, not a file: clients write the line ends of mail there.
+    text = body.replace(b'; filename="n"', b"")
+    assert form_fields('multipart/form-data; boundary="B"', text) == {"data": b" a\n--\n\xff"}
     for kind, wrong in [
         ("multipart/form-data", b""), ("multipart/form-data; boundary=B", b"--B\r\nno end"), ("text/plain", b"x"),
         ("application/x-www-form-urlencoded", b"&".join(b"a=%d" % i for i in range(99))),

@@ -264,6 +264,7 @@ def test_limits_hold(models: Any) -> None:
         assert client.post("/api/v1/tag", json={"text": "a " * 30}).status_code == 413
         assert client.post("/api/v1/tag", json={"text": "a " * 30, "k": 0}).status_code == 200
         assert client.post("/api/v1/tag", json={"text": "a " * 60, "k": 0}).status_code == 413
+        assert client.post("/api/v1/tag", json={"sentences": [[]] * 60, "k": 0}).status_code == 413
         assert client.post("/api/v1/lattice", json={"text": "a " * 30}).status_code == 413
         assert client.post("/api/v1/explain", json={"text": "a " * 10}).status_code == 413
     for client in opened(models, limits=Limits(bodies=1000)):

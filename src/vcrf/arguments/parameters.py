@@ -260,7 +260,7 @@ FUNCTIONS = (
     Parameter("rho", None, Other("float"), "Margin; by default the best for each bound.", flag="--rho", metavar="X"),
     Parameter("delta", 0.05, Other("float"), "Each bound may fail with this probability.", flag="--delta", metavar="X"),
     Parameter("start", None, Other("fitted tagger"),
-              "Begin with the weights of this model: the same optimum in fewer passes.",
+              "Begin with the weights of this model: the same optimum, in fewer passes if little is new.",
               flag="--start", metavar="MODEL"),
     Parameter("max_error", 0.01, Other("float"),
               "Mark what a person has to check, so that at most this share of the rest is wrong: 1% or 0.01.",

@@ -110,7 +110,9 @@ def _run(
     model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None,
     constraints: str | None,
 ) -> _Run:  # fmt: skip
+    from vcrf.arguments.inputs import check_labels
     from vcrf.cli.compiling import compile_notice
+    from vcrf.cli.labelled import in_sources
     from vcrf.cli.trees import is_tree_model
     from vcrf.data.readers import read_with_layout
     from vcrf.labelling.labelling import check_labels_text
@@ -124,6 +126,8 @@ def _run(
     check_labels_text(trained, str(model))
     layout = trained.facts.layout if trained.facts else None
     corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
+    with in_sources(corpus):
+        check_labels([list(labels) for labels in corpus.labels], may_be_open=False)
     if not {str(label) for label in tagger.classes_}.intersection(corpus.label_set):
         say(f"{model} and {data} have no label in common: is the label in another column? Pass it with --tag.")
     with compile_notice():

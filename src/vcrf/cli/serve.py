@@ -69,6 +69,8 @@ def serve(
         raise InputError("--pool has the sentences to label and --answers the file for the labels: pass both.")
     if pool is None and train is not None:
         raise InputError("--train belongs to --pool, which is not given.")
+    if not host:
+        raise InputError("--host: expected an address, as 127.0.0.1, or 0.0.0.0 for all of this machine's.")
     how = {"tag": column(tag), "split": split, "format": format_name(input_format), "form": form}
     listening = server.listen(host, port)
     try:
@@ -79,7 +81,7 @@ def serve(
 
             annotating = _annotating(served, PoolFile(pool, answers, train, train_split))
         secret = _secret(token, host)
-        hosts = tuple(server.LOOPBACK) if server.is_loopback(host) else ()
+        hosts = (*server.LOOPBACK, host.lower()) if server.is_loopback(host) else ()
         _warm_up(served)
         service = Service(served, token=secret, hosts=hosts, annotating=annotating)
         address = server.address_of(listening, "127.0.0.1" if host == "0.0.0.0" else host, secret)

@@ -101,8 +101,9 @@ class _Promise(NamedTuple):
         yield from (promise.message for promise in (accepted, sets) if promise is not None)
         if seen is None:
             return
-        if accepted is not None:
-            yield f"{1.0 - seen.n_checked / max(seen.n_tokens, 1):.1%} of the {seen.n_tokens:,} tokens are accepted."
+        # Of spans alone is something accepted or not; the tokens outside are in none.
+        if accepted is not None and self.unit != "span" and seen.n_tokens:
+            yield f"{1.0 - seen.n_checked / seen.n_tokens:.1%} of the {seen.n_tokens:,} tokens are accepted."
         if self.review is not None:
             yield f"{self.review}: {seen.n_reviewed:,} sentences to check."
         if self.report:

@@ -3,7 +3,7 @@
     least-confidence   -log P(best sequence)
     margin             P(second best sequence) - P(best sequence)
     entropy            entropy of the distribution over label sequences, in nats
-    span               expected number of wrong spans: of those predicted, and of those begun elsewhere
+    span               1 - P(span) for each predicted span, and 1 - P(O) for each token outside
 
 A number a sentence, larger for what is worth more; with `per="token"` divided by the length (the margin is then the
 mean over tokens of the margin between their two likeliest labels). Long sentences are worth more by the sentence, and

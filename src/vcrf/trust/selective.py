@@ -77,7 +77,8 @@ class Acceptance:
                 f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure{self._where}: {percent(self.share)} of "
                 f"the calibration text; with {sure} confidence at most {few} of them are wrong{self._average}."
             )
-        asked = f"at most {few} of errors among accepted {self.unit}s{self._average} with {sure} confidence"
+        comma = "," if self._average else ""
+        asked = f"at most {few} of errors among accepted {self.unit}s{self._average}{comma} with {sure} confidence"
         if self.n_missing is None:
             return (
                 f"Nothing is accepted: {asked} is more than these {self.n_sentences:,} calibration sentences allow, "
@@ -95,7 +96,7 @@ class Acceptance:
 
     @property
     def _average(self) -> str:
-        return f", all {self.unit}s counted alike," if self.longest else ""
+        return f", all {self.unit}s counted alike" if self.longest else ""
 
 
 def percent(share: float) -> str:

@@ -7,7 +7,9 @@ With n calibration sentences
 
     q = the largest one with  n/(n+1) * mean miss + 1/(n+1) <= miss allowed
 
-and then the expected miss of a new sentence is at most what is allowed, over the draw of all n + 1 sentences.
+and then the expected miss of a new sentence is at most what is allowed, over the draw of all n + 1 sentences. A label
+that training has not seen has probability 0, and is missed by every set: where that alone is more than what is allowed
+there is no promise.
 
 Sets of spans go the same way: {spans with p(span) >= q}, and always the predicted ones. A sentence misses by the share
 of its true spans that are not in its set; n and the promise are about sentences with a true span, which would else be
@@ -86,7 +88,13 @@ def set_threshold(calibration: Calibration, miss: float, unit: str = "token") ->
         return _span_threshold(calibration, miss, n_needed)
     n = calibration.n_sentences
     values, weights = _missable(calibration, unit)
-    return SetThreshold(_largest(values, weights, n, miss), miss, unit, n, n_needed)
+    q = _largest(values, weights, n, miss)
+    if q == 0.0 and n >= n_needed:
+        raise InputError(
+            f"Label sets that miss at most {percent(miss)} cannot be promised: the true labels of too many calibration "
+            "tokens are labels that training has not seen, and no set has these. Allow more misses, or train with them."
+        )
+    return SetThreshold(q, miss, unit, n, n_needed)
 
 
 def _span_threshold(calibration: Calibration, miss: float, n_needed: int) -> SetThreshold:

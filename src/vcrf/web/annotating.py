@@ -67,9 +67,17 @@ class Annotating:
         self.pool = [(list(tokens), source) for tokens, source in pool]
         self.field = layout.tag if layout is not None and layout.format == "conllu" else FIELDS.index("UPOS")
         self._lock = threading.Lock()
-        self._answers = {answer.tokens: answer for answer in read_answers(path, self.field)}
+        self._answers: dict[tuple[str, ...], Answer] = {}
+        self._stamp: tuple[int, ...] = ()
+        self._read_again()
         self.retraining = Retraining()
         self._thread: threading.Thread | None = None
+
+    def _read_again(self) -> None:
+        """Take what is in the file, if another service or an editor has written there; a file that is gone is not."""
+        if self.path.exists() and _stamp_of(self.path) != self._stamp:
+            self._answers = {answer.tokens: answer for answer in read_answers(self.path, self.field)}
+            self._stamp = _stamp_of(self.path)
 
     @property
     def model_path(self) -> Path:
@@ -118,10 +126,11 @@ class Annotating:
         if len(labels) != len(key) or any(label not in known for label in labels):
             raise Refused(400, f"labels: expected one of the model's labels for each of the {len(key)} tokens.")
         with self._lock:
+            self._read_again()
             answers = {**self._answers, key: Answer(key, tuple(labels), sources[key])}
             with replacing(self.path) as file:
                 file.write(self._written(answers.values()).encode())
-            self._answers = answers
+            self._answers, self._stamp = answers, _stamp_of(self.path)
         return {"n_answers": len(answers)}
 
     def export(self) -> str:
@@ -195,6 +204,12 @@ def write_answer(answer: Answer, tag: int) -> str:
         fields[0], fields[1], fields[tag] = str(number), token, label
         lines.append("\t".join(fields))
     return "\n".join([*lines, "", ""])
+
+
+def _stamp_of(path: Path) -> tuple[int, ...]:
+    """What changes when a file is written."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def read_answers(path: Path, tag: int) -> list[Answer]:

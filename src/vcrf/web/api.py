@@ -83,7 +83,8 @@ def _sentences(service: Service, given: dict[str, Any]) -> list[list[str]]:
         found = [tokens for line in given["text"].split("\n") if (tokens := split_tokens(line))]
     else:
         found = [_sentence(service, given)]
-    check_tokens(service.limits, sum(map(len, found)))
+    # An empty sentence is work too.
+    check_tokens(service.limits, sum(max(len(tokens), 1) for tokens in found))
     return found
 
 
@@ -115,8 +116,11 @@ async def _tag(service: Service, request: Request) -> Response:
             check_sentence(service.limits, len(tokens))
 
     def answer() -> dict[str, Any]:
-        choices = allowed or [None] * len(sentences)
-        found = [sentence_view(served.tagger, x, k, _choice(c)) for x, c in zip(sentences, choices, strict=True)]
+        choices, found, deadline = allowed or [None] * len(sentences), [], service.limits.deadline()
+        for x, choice in zip(sentences, choices, strict=True):
+            # Nobody waits any more: others do.
+            deadline.check()
+            found.append(sentence_view(served.tagger, x, k, _choice(choice)))
         return {"model": served.name, "names": [str(y) for y in served.tagger.model_.labels], "sentences": found}
 
     found = await service.work(answer)

@@ -48,5 +48,7 @@ def _multipart(content_type: str, body: bytes) -> dict[str, bytes]:
         head, _, value = part.partition(b"\r\n\r\n")
         name = _NAME.search(head)
         if name is not None:
-            fields[name[1].decode("utf-8", "replace")] = value
+            # Text in a form has the line ends of mail, whatever it had before; a file has its own.
+            is_file = b"filename=" in head.lower()
+            fields[name[1].decode("utf-8", "replace")] = value if is_file else value.replace(b"\r\n", b"\n")
     return fields

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcrf.errors import VcrfError
 
@@ -32,6 +33,22 @@ class Limits:
     seconds: float = 30.0
     waiting: int = 512
     bodies: int = 64_000_000
+
+    def deadline(self) -> Deadline:
+        """The end of the time for what begins now."""
+        return Deadline(time.monotonic() + self.seconds, self.seconds)
+
+
+class Deadline(NamedTuple):
+    """When a request is given up, and how many seconds it had."""
+
+    end: float
+    seconds: float
+
+    def check(self) -> None:
+        """Refuse to go on when the time is over."""
+        if time.monotonic() > self.end:
+            raise Refused(503, f"This takes more than {self.seconds:g} seconds. Send it in parts.")
 
 
 class Refused(VcrfError):

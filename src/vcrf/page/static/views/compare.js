@@ -46,7 +46,7 @@ async function showCompare(root, params, app) {
       h("div", { class: "tiles" }, rateTile(found.a, found.rates[0], most), rateTile(found.b, found.rates[1], most), interval(c)),
       h("p", { class: "hint" }, `${number(c.n_only_a_wrong)} tokens are wrong in ${found.a} only, ${number(c.n_only_b_wrong)} in ${found.b} only. The test permutes sentences. Below, what the two label differently is outlined twice.`),
       h("section", { class: "card" }, h("h2", {}, "Sentences that differ ", h("span", { class: "count" }, `${number(found.n_sentences)} of ${number(found.n_all)}`)),
-        found.sentences.map((pair) => h("div", { class: "twins" }, triedSentence(pair.a, colours, app, found.a, pair.b.predicted), triedSentence(pair.b, colours, app, found.b, pair.a.predicted))),
+        found.sentences.map((pair) => h("div", { class: "twins" }, triedSentence(pair.a, colours, app, found.a, pair.b.predicted, found.a), triedSentence(pair.b, colours, app, found.b, pair.a.predicted, found.b))),
         found.sentences.length < found.n_sentences && h("button", { type: "button", onclick: more }, "More")));
   }
 

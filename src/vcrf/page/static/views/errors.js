@@ -27,12 +27,12 @@ function matrix(found, params, choose) {
     h("tbody", {}, found.matrix.map((row, i) => h("tr", {}, h("th", { scope: "row" }, labels[i]), row.map((n, j) => cell(n, i, j)))))));
 }
 
-// other: the labels of another model, to mark where the two differ.
-export function triedSentence(sentence, colours, app, title, other = null) {
+// other: the labels of another model, to mark where the two differ; model: whose labels these are, if not of the page's.
+export function triedSentence(sentence, colours, app, title, other = null, model = null) {
   const wrong = new Set(sentence.wrong);
   return h("article", { class: "tried" },
     h("header", {}, h("span", { class: "hint" }, title ?? sentence.source),
-      app.has("why") && !app.api.isStatic && h("a", { href: app.link("why", { text: sentence.tokens.join(" "), t: sentence.wrong[0] ?? 0 }) }, "Why?")),
+      app.has("why") && !app.api.isStatic && h("a", { href: app.link("why", { ...(model && { model }), text: sentence.tokens.join(" "), t: sentence.wrong[0] ?? 0 }) }, "Why?")),
     sentenceRow({ ...sentence, labels: sentence.predicted }, {
       hues: colours, label: "Predicted labels", classes: (t) => `${wrong.has(t) ? "wrong" : ""} ${other && other[t] !== sentence.predicted[t] ? "differs" : ""}`,
       under: (t) => (wrong.has(t)

@@ -26,11 +26,12 @@ async function showLabel(root, params, app) {
   const body = h("div", { class: "labelling" });
   add(root, body);
   const asked = { n: 5, by: params.by ?? "least-confidence", per: params.per ?? "sentence" };
-  let found = null, labels = [], t = 0, skipped = 0;
+  let found = null, labels = [], t = 0, skipped = 0, isSaving = false, isStale = false;
 
   async function load() {
     found = await app.api.get("/label", asked);
     skipped = 0;
+    isStale = false;
     begin();
     if (found.retraining.is_running) follow();
   }
@@ -59,6 +60,8 @@ async function showLabel(root, params, app) {
   }
 
   async function accept() {
+    if (isSaving) return; // a key pressed twice saves once
+    isSaving = true;
     const done = task();
     try {
       const kept = await app.api.post("/label/answers", { tokens: done.tokens, labels });
@@ -68,15 +71,15 @@ async function showLabel(root, params, app) {
     } catch (error) {
       body.querySelector(".state").textContent = `Not saved: ${error.message} Your labels are kept in this browser.`;
       return;
+    } finally {
+      isSaving = false;
     }
-    skipped += 1;
-    if (skipped < found.tasks.length) begin();
-    else await load();
+    await next();
   }
 
-  async function skip() {
+  async function next() {
     skipped += 1;
-    if (skipped < found.tasks.length) begin();
+    if (skipped < found.tasks.length && !isStale) begin();
     else await load();
   }
 
@@ -84,7 +87,7 @@ async function showLabel(root, params, app) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, a, .acts")) return;
     if (["Enter", " "].includes(event.key) && event.target.closest("button")) return; // a button is pressed by these
     const place = KEYS.indexOf(event.key);
-    const acts = { ArrowRight: () => move(1), ArrowLeft: () => move(-1), Enter: accept, s: skip, Backspace: () => { labels[t] = task().labels[t]; draw(); } };
+    const acts = { ArrowRight: () => move(1), ArrowLeft: () => move(-1), Enter: accept, s: next, Backspace: () => { labels[t] = task().labels[t]; draw(); } };
     if (!(event.key in acts) && !(place >= 0 && place < found.labels.length)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -120,7 +123,11 @@ async function showLabel(root, params, app) {
     }
     if (body.isConnected) {
       say(now.retraining.message);
-      await load();
+      // The sentence at hand stays; the next one is chosen by the new model.
+      isStale = true;
+      found.retraining = now.retraining;
+      if (task()) draw();
+      else await load();
     }
   }
 
@@ -139,7 +146,7 @@ async function showLabel(root, params, app) {
     return h("div", { class: "workbench", tabindex: "0", role: "group", "aria-label": "Sentence to label: arrows move, keys choose a label, Enter saves", onkeydown: press }, row,
       h("div", { class: "keys", role: "group", "aria-label": `Labels of ${now.tokens[t]}` }, order().map(([label, p], i) => h("button", { type: "button", class: "key", "aria-pressed": String(labels[t] === label), onclick: () => choose(label) },
         h("kbd", {}, KEYS[i] ?? ""), h("span", { class: "dot", style: { "--hue": hues(found.labels).get(label) } }), h("span", {}, label), bar(p), h("span", { class: "num" }, probable(p))))),
-      h("p", { class: "links acts" }, h("button", { type: "button", class: "main", onclick: accept }, "Save, next ", h("kbd", {}, "Enter")), h("button", { type: "button", onclick: skip }, "Later ", h("kbd", {}, "s")), h("span", { class: "hint" }, now.source)));
+      h("p", { class: "links acts" }, h("button", { type: "button", class: "main", onclick: accept }, "Save, next ", h("kbd", {}, "Enter")), h("button", { type: "button", onclick: next }, "Later ", h("kbd", {}, "s")), h("span", { class: "hint" }, now.source)));
   }
 
   function draw() {
@@ -148,7 +155,7 @@ async function showLabel(root, params, app) {
       h("div", { class: "tiles" }, ["labelled", "left"].map((name, i) => h("div", { class: "tile" }, h("span", { class: "name" }, name), h("span", { class: "big" }, number(i ? found.n_left - skipped : found.n_answers))))),
       h("p", { class: "hint state", role: "status" }, found.retraining.is_running ? "Training on the answers …" : found.retraining.message || `Suggested by ${found.model}. Answers are written to ${found.answers_file} one by one.`),
       h("section", { class: "card" }, bench()),
-      h("div", { class: "filters" }, chooser("Next", WAYS, asked.by, (by) => { asked.by = by; app.remember({ by }); load(); }), chooser("By", [["sentence", "sentence"], ["token", "token"]], asked.per, (per) => { asked.per = per; app.remember({ per }); load(); }),
+      h("div", { class: "filters" }, chooser("Next", WAYS, asked.by, (by) => { asked.by = by; app.remember({ by: asked.by, per: asked.per }); load(); }), chooser("By", [["sentence", "sentence"], ["token", "token"]], asked.per, (per) => { asked.per = per; app.remember({ by: asked.by, per: asked.per }); load(); }),
         h("button", { type: "button", onclick: retrain, disabled: !found.can_retrain || found.retraining.is_running || !found.n_answers }, "Retrain"), h("button", { type: "button", onclick: save, disabled: !found.n_answers }, "Export CoNLL-U")));
     if (active) body.querySelector(".workbench")?.focus({ preventScroll: true });
   }
