@@ -56,11 +56,13 @@ def test_udpipe_reads_lines_of_tokens(client: Any, good: Path, corpus: Corpus, t
 
 
 def test_udpipe_get_and_multipart_are_the_same(client: Any) -> None:
-    """A query, a form and `curl -F` are read alike; line ends of the data stay."""
+    """A query and a file (`curl -F data=@file`) are read alike; text in a form has the line ends of mail."""
     data = "a b c\r\nd e\r\n"
     by_query = client.get("/process", params={"data": data, "input": "horizontal"}).json()
-    by_parts = client.post("/process", files={"data": (None, data), "input": (None, "horizontal")}).json()
+    by_parts = client.post("/process", files={"data": ("a.txt", data), "input": (None, "horizontal")}).json()
     assert by_query == by_parts
+    as_text = client.post("/process", files={"data": (None, data), "input": (None, "horizontal")}).json()
+    assert as_text["result"] == by_query["result"].replace("\r\n", "\n")
     assert by_query["result"] == udpipe(client, data, input="horizontal")
     assert by_query["model"] == "good"
 
