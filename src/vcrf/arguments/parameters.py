@@ -220,8 +220,8 @@ ESTIMATOR = (
     Parameter(
         "dual_start", True, Flag(),
         "Whether training begins by visiting the sentences one by one, where the norm has an l2 part. Same result.",
-        "Dual ascent: it takes about two fifths of the time of steps from zero to the same certificate. Not with labels "
-        "left open, nor with another loss than a cost for each wrong label.",
+        "Dual ascent: it takes about two fifths of the time of steps from zero to the same certificate. Not with "
+        "labels left open, nor with another loss than a cost for each wrong label.",
         flag="--dual-start/--no-dual-start",
     ),
     Parameter(
