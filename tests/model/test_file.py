@@ -28,6 +28,7 @@ import corpora
 import vcrf
 from hostile import Parts, damaged, forged, frame
 from vcrf import VCRF, load, losses, read_corpus
+from vcrf.cli.trees import is_tree_model
 from vcrf.compat import CRF
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError, NotFittedError
@@ -914,6 +915,14 @@ def test_all_readers_refuse_the_same(content, tmp_path):
         path.write_bytes(parts.assemble())
         for reader in (vcrf.load, model_file.load_model, load_tagger):
             with pytest.raises(InputError, match=message):
+                reader(path)
+    # The header alone says which command a file is for: it is checked where only the header is read.
+    for to in (["VCRF"], {}, None, 3, "Popen"):
+        parts = Parts(content)
+        parts.document["estimator"] = to
+        path.write_bytes(parts.assemble())
+        for reader in (model_file.read_facts, is_tree_model):
+            with pytest.raises(InputError, match=r"m\.vcrf: .*estimator"):
                 reader(path)
     parts = Parts(content)
     parts.document["parameters"]["constraints"] = "BIO"

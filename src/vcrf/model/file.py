@@ -89,7 +89,11 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     The tensors are neither read nor checked. Numbers that are not finite are the str "inf", "-inf" or "nan".
     """
-    return container.read_document(container.map_file(Path(path)), os.fspath(path))
+    name = os.fspath(path)
+    document = container.read_document(container.map_file(Path(path)), name)
+    with saying(f"{name}: the model file is not valid", AGAIN):
+        _check_estimator(document)
+    return document
 
 
 @contextmanager
