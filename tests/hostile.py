@@ -210,8 +210,8 @@ def _edit_shape(parts: Parts, rng: np.random.Generator) -> None:
             case 3:  # no weights at all
                 tensors["ptr"][:] = 0
                 tensors |= {name: tensors[name][:0] for name in ("lengths", "codes", "weights")}
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return  # something else has been taken away before
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
+        return  # something else has been taken away before, or a length does not fit into a byte
 
 
 _TEXT_EDITS: list[Callable[[str, str], str]] = [
