@@ -110,7 +110,7 @@ def test_the_default_is_taken(parameter: Parameter) -> None:
         (Integer("", 1, 3), [1, 3], [0, 4, 2.0, "2", True, None]),
         (Number("", 0.0), [0, 0.0, 1e300], [-1e-300, float("inf"), float("nan"), "0", False]),
         (Number("", 0.0, 1.0, is_open=True), [0.5], [0.0, 1.0]),
-        (Number(""), [-5, 0.1], [float("-inf")]),
+        (Number(""), [-5, 0.1], [float("-inf"), 10**400]),
         (Flag(), [True, False], [0, 1, None, "yes"]),
         (Choice(("a", "b")), ["a", "b"], ["c", None, 1, ["a"]]),
         (Choice(("a",), "a list"), ["a", [1], None], ["b"]),

@@ -7,6 +7,7 @@ ordinary estimator: probabilities sum to one, nothing warns, and what is saved a
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from tests.campaign.part import Part
 from typer.testing import CliRunner
 
 from commands import conllu
 from hostile import damaged, forged
-from vcrf import M3N, VCRF, StructSVM, losses
+from vcrf import M3N, VCRF, Graph, GraphCRF, MultiLabelCRF, StructSVM, losses
 from vcrf.classes import WordClasses
 from vcrf.cli.app import app
 from vcrf.compat import CRF
@@ -38,9 +40,17 @@ SPANS = [["O", "B-X", "I-X"], ["O", "B-X", "O", "O", "B-Y"], ["B-Y", "I-Y"]]
 MANY = [["A", "B", "C"], ["A", "B", "C", "D", "E"], ["E", "F"]]
 NUMBERS = [[1, 2, 3], [1, 2, 3, 1, 2], [2, 3]]
 DICTS = [[{"w": word, "n": len(word) / 4, "e": {"last": word[-1]}} for word in sentence] for sentence in WORDS]
+HELD_OUT = [["dogs", "sleep"], ["cat", "sees"], ["a", "dog"], ["new", "sleeps"]]
+
+GRAPHS = [Graph([{"w": a}, {"w": b, "n": 0.5}, {"w": "z"}], [(0, 1), (1, 2)]) for a, b in ("xx", "xy", "yx")]
+GRAPH_LABELS = [["A", "A", "B"], ["A", "B", "B"], ["B", "A", "A"]]
+_DRAWN = np.random.default_rng(0).normal(size=(8, 3, 2))
+ARRAYS = [Graph(x, [(0, 1), (0, 2)], edge_features=x[1:]) for x in _DRAWN[:3]]
+ROWS, COLUMNS = _DRAWN[:, 0], (_DRAWN[:, 1] > 0.0).astype(int)
 
 # What is asked of a model: sentences of the training, words it has not seen, no word at all.
 ASKED_WORDS = [["the", "unseen", "cat"], [], ["sleeps"]]
+ASKED_GRAPHS = [Graph([{"w": "y"}, {"w": "new"}], [(0, 1)]), Graph([{}], [])]
 ASKED_DICTS = [[{"w": "the", "n": 2.5}, {"w": "new", "other": True}, {}], [], [{"n": -1e6}]]
 
 # Share of the cases that also go through the command line: of files that are refused, and of those that work.
@@ -68,7 +78,7 @@ def prepare(scratch: Path) -> State:
     state.text.write_text("the cat sleeps\ndogs unseen\n", encoding="utf-8")
     for content in contents:
         loaded = estimator_file.from_buffer(content, "model")
-        for operation in OPERATIONS:
+        for operation in operations_of(loaded):
             operation(loaded, asked_of(loaded))
     _call_commands(state, contents[0], np.random.default_rng(0), len(COMMANDS))
     return state
@@ -100,6 +110,11 @@ def taggers() -> Iterable[Any]:
     yield trained(M3N(max_passes=5, words=0, affix=0, tags=2), WORDS, TAGS)
     costs = losses.WeightedHammingLoss({"DET": 2.0}) + 0.5 * losses.ZeroOneLoss()
     yield trained(StructSVM(max_passes=5, words=0, affix=0, tags=1, loss=costs), WORDS, TAGS)
+    yield trained(VCRF(**small, tags=1), WORDS, TAGS).calibrate(HELD_OUT, [["NOUN", "VERB"]] * len(HELD_OUT))
+    yield trained(GraphCRF(max_passes=9, loss="hamming"), GRAPHS, GRAPH_LABELS)
+    yield trained(GraphCRF(max_passes=9, directed=False), ARRAYS, GRAPH_LABELS)
+    yield trained(MultiLabelCRF(max_passes=9), ROWS, COLUMNS)
+    yield trained(MultiLabelCRF(edges=[(0, 1)], max_passes=9, scale=False), ROWS, COLUMNS)
 
 
 def trained(estimator: Any, X: list[Any], y: list[Any]) -> Any:
@@ -107,7 +122,7 @@ def trained(estimator: Any, X: list[Any], y: list[Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = estimator.fit(X, y)
-    if isinstance(X[0][0], str):
+    if isinstance(X, list) and isinstance(X[0], list) and isinstance(X[0][0], str):
         facts = fitted.model_.facts.with_layout(Layout("conllu", 1, 3, 10))
         object.__setattr__(fitted.model_, "facts", facts)
     return fitted
@@ -139,20 +154,24 @@ def _attack_library(content: bytes, rng: np.random.Generator) -> str:
     except InputError as error:
         _check_message(str(error))
         return "refused"
-    asked = asked_of(loaded)
-    for i in rng.permutation(len(OPERATIONS))[:_OPERATIONS_A_CASE].tolist():
+    asked, operations = asked_of(loaded), operations_of(loaded)
+    for i in rng.permutation(len(operations))[:_OPERATIONS_A_CASE].tolist():
         try:
-            OPERATIONS[i](loaded, asked)
+            operations[i](loaded, asked)
         except InputError as error:
-            # Not known before there is a sentence.
-            if "the constraints leave no label sequence" not in str(error):
+            # Not known before there is a sentence, or a graph: one of another kind may be what the model is for.
+            if not re.match(r".*the constraints leave no label sequence|Example 0(:| has) ", str(error)):
                 raise
-            return "works, nothing is allowed"
+            return "works, not for this"
     return "works"
 
 
-def asked_of(loaded: Any) -> list[Any]:
-    """Sentences of the kind that a model reads."""
+def asked_of(loaded: Any) -> Any:
+    """Sentences, graphs or rows of the kind that a model reads."""
+    if isinstance(loaded, MultiLabelCRF):
+        return sp.csr_matrix(([0.5, -1.0], ([0, 1], [0, 0])), shape=(2, max(loaded.n_features_in_, 1)))
+    if isinstance(loaded, GraphCRF):
+        return ASKED_GRAPHS if not loaded.model_.scales else ARRAYS
     return ASKED_DICTS if any(isinstance(source, NamedFeature) for source in loaded.model_.sources) else ASKED_WORDS
 
 
@@ -252,6 +271,73 @@ OPERATIONS: list[Callable[[Any, list[Any]], None]] = [
     _labels, _marginals, _kbest, _least_risk, _own_risk, _draws, _scores, _explanations, _features, _saved_again,
     _facts,
 ]  # fmt: skip
+
+
+def _promises(loaded: Any, asked: list[Any]) -> None:
+    """What a calibration is for; no promise can be kept with so few sentences, and that is said."""
+    if loaded.model_.calibration is None:
+        return
+    chosen = loaded.predict_selective(asked, 0.1)
+    assert [*map(len, chosen.accepted)] == [*map(len, asked)]
+    try:
+        sets = loaded.predict_sets(asked, 0.5).sets
+    except InputError as error:
+        if "calibrat" not in str(error):
+            raise
+        return
+    assert [*map(len, sets)] == [*map(len, asked)]
+
+
+OPERATIONS.append(_promises)
+
+
+def _graph_marginals(loaded: Any, asked: list[Any]) -> None:
+    for nodes in loaded.predict_marginals(asked):
+        for node in nodes:
+            assert abs(math.fsum(node.values()) - 1.0) < 1e-6, node
+    directed = not any(loaded.model_.kinds.symmetric)
+    for tables in loaded.predict_edge_marginals(asked) if directed else []:
+        assert all(abs(table.sum() - 1.0) < 1e-6 for table in tables)
+
+
+def _graph_labels(loaded: Any, asked: list[Any]) -> None:
+    found = loaded.predict(asked)
+    assert loaded.score(asked, found) == 1.0
+    assert all(isinstance(each.is_proven, bool | np.bool_) for each in loaded.certify(asked))
+    assert [*map(len, loaded.sample(asked, 2))] == [2] * len(asked)
+
+
+def _graph_reasons(loaded: Any, asked: list[Any]) -> None:
+    for found in loaded.explain(asked[0]):
+        assert 0.0 <= found.probability <= 1.0 + 1e-9
+
+
+GRAPH_OPERATIONS = [_graph_marginals, _graph_labels, _kbest, _graph_reasons, _features, _saved_again, _facts]
+
+
+def _rows(loaded: Any, asked: Any) -> None:
+    found = loaded.predict(asked)
+    assert found.shape == (asked.shape[0], loaded.n_outputs_)
+    assert set(np.unique(found)) <= {0, 1}
+    probabilities = loaded.predict_proba(asked)
+    assert np.all((probabilities >= 0.0) & (probabilities <= 1.0 + 1e-9))
+
+
+def _rows_saved_again(loaded: Any, asked: Any) -> None:
+    once = estimator_file.to_bytes(loaded)
+    again = estimator_file.from_buffer(once, "again")
+    assert estimator_file.to_bytes(again) == once
+    assert np.array_equal(again.predict(asked), loaded.predict(asked))
+
+
+ROW_OPERATIONS = [_rows, _rows_saved_again, _features, _facts]
+
+
+def operations_of(loaded: Any) -> list[Callable[[Any, Any], None]]:
+    """What can be asked of an estimator."""
+    if isinstance(loaded, MultiLabelCRF):
+        return ROW_OPERATIONS
+    return GRAPH_OPERATIONS if isinstance(loaded, GraphCRF) else OPERATIONS
 
 
 # ------------------------------------------------------------------------------------ the command line

@@ -394,3 +394,18 @@ def test_grids_of_the_factor_graph_builders_train_too():
         )
         y.append(labels)
     assert GraphCRF().fit(X, y).score(X, y) == 1.0
+
+
+@pytest.mark.parametrize("size", [1e3, 1e12, 1e20, 1e40])
+def test_probabilities_sum_to_one_whatever_the_scores(size):
+    """Scores beyond 1e15 leave nothing of a log sum's digits; what is said is still a probability."""
+    X = [Graph([{"w": a}, {"w": b}, {"w": "z"}], [(0, 1), (1, 2)]) for a, b in ("xx", "xy", "yx")]
+    crf = GraphCRF().fit(X, [["A", "A", "B"], ["A", "B", "B"], ["B", "A", "A"]])
+    crf.model_.weights[:] *= size
+    for graph in crf.predict_marginals(X):
+        assert all(abs(sum(node.values()) - 1.0) < 1e-9 for node in graph)
+    for tables in crf.predict_edge_marginals(X):
+        assert all(abs(table.sum() - 1.0) < 1e-9 for table in tables)
+    for found in crf.predict_kbest(X, 3):
+        assert all(0.0 <= p <= 1.0 for _, p in found)
+    assert all(0.0 <= each.probability <= 1.0 for each in crf.explain(X[0]))

@@ -15,8 +15,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import vcrf
+from hostile import Parts
 from vcrf import MultiLabelCRF
 from vcrf.errors import InputError, NotFittedError
+from vcrf.estimators import file as estimator_file
 from vcrf.estimators.multilabel import label_tree, mutual_information
 
 
@@ -220,3 +223,49 @@ def test_before_fit_and_other_widths() -> None:
             use(MultiLabelCRF())
     with pytest.raises(InputError, match="features"):
         MultiLabelCRF().fit(X, Y).predict(X[:, :2])
+
+
+# ------------------------------------------------------------------------------------ in a file
+
+
+@pytest.mark.parametrize("given", [{}, {"edges": "tree"}, {"edges": [(2, 0)], "scale": False}, {"decode": "marginals"}])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_saved_one_predicts_the_same(given, is_sparse, tmp_path):
+    """Labels, probabilities, facts; and saved again the same bytes."""
+    X, Y = drawn()
+    data = sp.csr_matrix(X) if is_sparse else X
+    crf = MultiLabelCRF(**given).fit(data, Y)
+    crf.save(tmp_path / "m.vcrf")
+    again = vcrf.load(tmp_path / "m.vcrf")
+    assert isinstance(again, MultiLabelCRF)
+    assert np.array_equal(again.predict(data), crf.predict(data))
+    assert np.array_equal(again.predict_proba(data), crf.predict_proba(data))
+    assert np.array_equal(again.edges_, crf.edges_)
+    for name in ("objective_", "gap_", "exact_gap_", "base_strength_", "is_relaxed_", "n_outputs_", "n_features_in_"):
+        assert getattr(again, name) == getattr(crf, name)
+    assert again.classes_.tolist() == crf.classes_.tolist()
+    assert again.crf_.predict_marginals(again._graphs(X)) == crf.crf_.predict_marginals(crf._graphs(X))
+    assert estimator_file.to_bytes(again) == estimator_file.to_bytes(crf)
+    with pytest.raises(InputError, match="2 features, but MultiLabelCRF is expecting 4"):
+        again.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda parts: parts.document["fitted"].update(n_outputs_=2), "not one of 2 labels"),
+        (lambda parts: parts.document["fitted"].pop("n_outputs_"), "n_outputs_ is missing"),
+        (lambda parts: parts.tensors["fitted.edges_"].fill(3), "pairs of the 3 labels"),
+        (lambda parts: parts.tensors.pop("fitted.edges_"), "'fitted.edges_' is missing"),
+        (lambda parts: parts.tensors["fitted.scale_"].fill(np.nan), "scale_ must be"),
+        (lambda parts: parts.tensors["fitted.scale_"].fill(0.0), "scale_ must be"),
+        (lambda parts: parts.document["fitted"].update(n_features_in_=7), "scale_ must be"),
+        (lambda parts: parts.document.update(estimator="GraphCRF"), "unknown parameters"),
+    ],
+)
+def test_a_forged_file_is_refused(edit, message):
+    """By what is wrong, when it is read."""
+    parts = Parts(estimator_file.to_bytes(MultiLabelCRF(max_passes=50).fit(*drawn())))
+    edit(parts)
+    with pytest.raises(InputError, match=message):
+        estimator_file.from_buffer(parts.assemble(), "m.vcrf")

@@ -51,7 +51,13 @@ class Number:
     type_name: str = "float"
 
     def accepts(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(number := float(value)):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            return False
+        try:
+            number = float(value)
+        except OverflowError:  # an int of hundreds of digits
+            return False
+        if not math.isfinite(number):
             return False
         return self.least < number < self.most if self.is_open else self.least <= number <= self.most
 

@@ -10,12 +10,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vcrf.classes import WordClasses
 from vcrf.errors import InputError
+from vcrf.estimators.trained import Trained
 from vcrf.labelling.loading import check_use
 from vcrf.model import container
 from vcrf.model.facts import stored_result
-from vcrf.model.file import AGAIN, ESTIMATORS, contents_of, model_of, saying, word_classes
+from vcrf.model.file import AGAIN, ESTIMATORS, contents_of, model_of, saying, tensor_of, word_classes
 from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.model.json import dump_params, dump_scalar, load_params, load_scalar, with_classes
 
@@ -66,7 +69,9 @@ def to_bytes(estimator: SequenceEstimator) -> bytes:
         "parameters": dump_params(estimator.get_params(deep=False)),
         "fitted": _scalars(vars(estimator)),
     }
-    content = container.encode(*contents_of(model, document))
+    document, tensors = contents_of(model, document)
+    tensors |= {f"fitted.{name}": np.asarray(getattr(estimator, name), dtype) for name, dtype, _ in _arrays(estimator)}
+    content = container.encode(document, tensors)
     # What does not load must not take the place of a file that does.
     with saying(f"This {kind} cannot be saved, it would not load", "Correct its parameters or its model."):
         _restore(container.decode(content, kind))
@@ -91,13 +96,18 @@ def _restore(contents: container.Contents) -> Any:
     check_use(params, model)
     _give_classes(params, word_classes(contents.tensors))
     fitted = _checked_scalars(document["fitted"], cls, is_trained=model.facts is not None)
-    if isinstance(model, GraphModel):
+    if isinstance(model, GraphModel) and "directed" in cls._get_param_names():
         params["directed"] = model.kinds.directed
     estimator = cls(**params)
     estimator.model_, estimator.classes_ = model, classes_of(model)
     if model.facts is not None:
         estimator.result_ = stored_result(model.facts)
     vars(estimator).update(fitted)
+    for name, dtype, n_dims in _arrays(estimator):
+        setattr(estimator, name, tensor_of(contents.tensors, f"fitted.{name}", dtype, n_dims))
+    if isinstance(model, GraphModel):
+        estimator._check_parameters()
+        estimator._check_fitted()
     if "norm_" in fitted and not isinstance(estimator.loss, str):
         estimator.loss_ = estimator.loss  # an object is written once, as the parameter
     return estimator
@@ -113,6 +123,12 @@ def _give_classes(params: dict[str, Any], classes: WordClasses | None) -> None:
         params["families"] = [
             replace(family, sources=tuple(with_classes(family.sources, classes))) for family in params["families"]
         ]
+
+
+def _arrays(estimator: Any) -> list[tuple[str, type[np.generic], int]]:
+    """Names, types and dimensions of the fitted arrays besides the model."""
+    arrays = estimator._fitted_arrays if isinstance(estimator, Trained) else {}
+    return [(name, dtype, n_dims) for name, (dtype, n_dims) in arrays.items()]
 
 
 def _estimator_class(kind: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -163,8 +164,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         start : the `result_` of a fit on the same data, optional
             Where training begins.
         """
-        for name in self._parameters:
-            check(name, getattr(self, name))
+        self._check_parameters()
         generator_of(self.random_state)
         data = read_training(X, y, sample_weight, self.directed, self.scale, self.max_table, self.block_width)
         problem, layout = data.problem, data.problem.layout
@@ -260,7 +260,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         """Posterior of each label at each node; of a relaxed graph a mean over its blocks, which is not exact."""
         scored = self._scored(X)
         infer, layout = scored.inference, scored.layout
-        _, parts, _ = infer.marginals(scored.scores, infer.no_messages(), _SWEEPS)
+        parts = infer.probabilities(scored.scores, _SWEEPS)
         infer.close()
         values = parts[layout.node_scores].tolist()
         out, at = [], 0
@@ -277,7 +277,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         """Posterior of the labels of each edge (or larger factor): a table an edge, one axis a node."""
         scored = self._scored(X)
         infer, layout = scored.inference, scored.layout
-        _, parts, _ = infer.marginals(scored.scores, infer.no_messages(), _SWEEPS)
+        parts = infer.probabilities(scored.scores, _SWEEPS)
         infer.close()
         out: list[list[Floats]] = []
         for i, skeleton in enumerate(layout.skeletons):
@@ -302,7 +302,9 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         out = []
         for i in range(layout.n_examples):
             found = infer.kbest(scored.scores, i, k)
-            out.append([(self._names(layout, i, y), float(np.exp(score - totals[i]))) for y, score in found])
+            # Rounding may leave a score above the sum of all.
+            logs = [min(score - float(totals[i]), 0.0) for _, score in found]
+            out.append([(self._names(layout, i, y), math.exp(p)) for (y, _), p in zip(found, logs, strict=True)])
         infer.close()
         return out
 
@@ -418,6 +420,11 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, y) first.")
         return self.model_
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that cannot be, from a user or from a model file."""
+        for name in self._parameters:
+            check(name, getattr(self, name))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

@@ -58,7 +58,7 @@ def explain_graph(model: GraphModel, text: Text, layout: Layout, scores: Floats)
     """Explain the label of every node of one graph. The time grows with the square of the number of nodes."""
     infer = GraphInference(layout)
     best = infer.best(scores).y
-    _, parts, _ = infer.marginals(scores, infer.no_messages(), _SWEEPS)
+    parts = infer.probabilities(scores, _SWEEPS)
     at: list[list[tuple[int, float]]] = [[] for _ in layout.kind_of]
     for position, row, value in model.occurrences(text):
         at[position].append((row, value))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +21,8 @@ from vcrf.estimators.trained import Trained
 from vcrf.graphs.example import Graph
 from vcrf.graphs.reading import Scale
 from vcrf.losses import Loss
-from vcrf.solvers.result import Callback, SolverResult
+from vcrf.model.graphs import GraphModel, classes_of
+from vcrf.solvers.result import Callback
 from vcrf.types import Floats, Ints
 
 # Parameters that this class has for itself; the others are those of GraphCRF.
@@ -63,6 +65,9 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     _parameters = MULTILABEL_ESTIMATOR
+    model_: GraphModel
+    _fitted_counts = (*GraphCRF._fitted_counts, "n_outputs_", "n_features_in_")
+    _fitted_arrays: ClassVar = {"edges_": (np.int64, 2), "scale_": (np.float64, 2)}
 
     def __init__(
         self,
@@ -113,23 +118,21 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
             Y elsewhere in this text: a column for each label.
         sample_weight : one number an example, optional
         """
-        for name in self._parameters:
-            if name != "edges":
-                check(name, getattr(self, name))
+        self._check_parameters()
         matrix, labels = self._checked(X, reset=True), _checked_labels(y)
         if matrix.shape[0] != len(labels):
             raise InputError(f"X and Y differ in length: got {matrix.shape[0]} and {len(labels)} examples.")
         weights = np.ones(len(labels)) if sample_weight is None else checked_weights(sample_weight, len(labels))
         self.n_outputs_ = labels.shape[1]
-        self.classes_ = np.arange(self.n_outputs_)
         self.edges_ = _pairs(self.edges, labels, weights)
-        self.scale_ = _find_scale(matrix) if self.scale else Scale(np.zeros(1), np.ones(1))
-        given = {name: getattr(self, name) for name in self._parameters if name not in _OWN}
+        self.scale_ = np.array(_find_scale(matrix) if self.scale else [[0.0], [1.0]])
+        crf = self._graph_crf()
         for name in ("base_strength", "norm"):
-            if given[name] is None:
-                given[name] = recipes.MULTILABEL.value(name, int(np.count_nonzero(weights)) or 1)
-        crf = GraphCRF(scale=False, **given)
-        self.crf_ = crf.fit(self._graphs(matrix), labels.tolist(), None if sample_weight is None else weights.tolist())
+            if getattr(self, name) is None:
+                setattr(crf, name, recipes.MULTILABEL.value(name, int(np.count_nonzero(weights)) or 1))
+        crf.fit(self._graphs(matrix), labels.tolist(), None if sample_weight is None else weights.tolist())
+        self.__dict__.update(_fitted(crf))
+        self.classes_ = np.arange(self.n_outputs_)
         return self
 
     def predict(self, X: Any) -> Ints:
@@ -151,35 +154,62 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # ----- what the fitted model says
 
     @property
-    def result_(self) -> SolverResult:  # type: ignore[override] # that of the estimator on graphs
-        """What the solver found."""
+    def crf_(self) -> GraphCRF:
+        """The fitted estimator on graphs, whose nodes have the types "label0", "label1", ..."""
         self._model()
-        return self.crf_.result_
+        crf = self._graph_crf()
+        crf.__dict__.update(_fitted(self), classes_=classes_of(self.model_))
+        return crf
 
     @property
     def is_relaxed_(self) -> bool:
         """Whether the sums over all labels were bounded, not exact."""
-        self._model()
         return self.crf_.is_relaxed_
 
     @property
     def exact_gap_(self) -> float:
         """How far the objective can be above the exact optimum; infinite where it was relaxed."""
-        self._model()
         return self.crf_.exact_gap_
 
-    @property
-    def base_strength_(self) -> float:
-        """The strength in force."""
-        self._model()
-        return float(self.crf_.base_strength_)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which `vcrf.load` reads."""
+        from vcrf.estimators.file import save
 
-    def _model(self) -> Any:
+        save(self, path)
+
+    def _model(self) -> GraphModel:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit(X, Y) first.")
-        return self.crf_.model_
+        return self.model_
+
+    def _check_fitted(self) -> None:
+        self.classes_ = np.arange(self.n_outputs_)
+        types, kinds = self._types(), self.model_.kinds
+        if sorted(kinds.types) != sorted(types) or any(not {0, 1}.issuperset(values) for values in kinds.labels):
+            raise InputError(f"the model is not one of {self.n_outputs_} labels with the values 0 and 1")
+        if self.edges_.shape[1] != 2 or np.any((self.edges_ < 0) | (self.edges_ >= self.n_outputs_)):
+            raise InputError(f"edges_ must be pairs of the {self.n_outputs_} labels")
+        is_wide = self.scale_.shape in ((2, 1), (2, self.n_features_in_))
+        if not is_wide or not np.isfinite(self.scale_).all() or np.any(self.scale_[1] <= 0.0):
+            raise InputError("scale_ must be a finite mean and a positive size for each column")
+        order = {name: t for t, name in enumerate(kinds.types)}
+        for a, b in self.edges_.tolist():
+            if ("pair", (order[types[a]], order[types[b]])) not in kinds.numbers:
+                raise InputError(f"the model has no table for the labels {a} and {b}")
+
+    def _check_parameters(self) -> None:
+        for name in self._parameters:
+            if name != "edges":
+                check(name, getattr(self, name))
 
     # ----- from rows to graphs
+
+    def _graph_crf(self) -> GraphCRF:
+        given = {name: getattr(self, name) for name in self._parameters if name not in _OWN}
+        return GraphCRF(scale=False, **given)
+
+    def _types(self) -> list[str]:
+        return [f"label{j}" for j in range(self.n_outputs_)]
 
     def _checked(self, X: Any, reset: bool = False) -> Any:
         """A float64 array or CSR matrix; scikit-learn's messages are ours."""
@@ -194,14 +224,13 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """One a row; the nodes of all labels share it."""
         mean, size = self.scale_
         rows = sp.csr_matrix(matrix / size[0]) if sp.issparse(matrix) else (matrix - mean) / size
-        types = [f"label{j}" for j in range(self.n_outputs_)]
-        kinds = ["pair"] * len(self.edges_)
+        types, kinds = self._types(), ["pair"] * len(self.edges_)
         return [
             Graph(dict.fromkeys(types, rows[i : i + 1]), self.edges_, edge_type=kinds) for i in range(rows.shape[0])
         ]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "crf_")
+        return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,6 +241,11 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _fitted(estimator: Any) -> dict[str, Any]:
+    """What `fit` set of an estimator on graphs, but for its labels."""
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and name != "classes_"}
 
 
 def _checked_labels(Y: Any) -> Ints:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from vcrf.errors import NotFittedError
 from vcrf.model import FamilyFacts
@@ -15,6 +17,7 @@ class Trained:
 
     result_: SolverResult
     _model: Callable[[], Any]
+    _fitted_arrays: ClassVar[dict[str, tuple[type[np.generic], int]]] = {}  # what a model file has of it besides
 
     @property
     def objective_(self) -> float:
@@ -50,6 +53,9 @@ class Trained:
     def families_(self) -> list[FamilyFacts]:
         """Complexity, strength, size and weight of each family."""
         return list(self._model().families)
+
+    def _check_fitted(self) -> None:
+        """Refuse, by InputError, what a model file says of the estimator besides the model and cannot be."""
 
     def _result(self) -> SolverResult:
         self._model()

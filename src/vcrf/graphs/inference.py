@@ -80,6 +80,16 @@ class GraphInference:
         parts, new = np.zeros(self.n_scores), messages.copy()
         return self._sums(scores, new, temperature, n_sweeps, parts, _NOTHING, _NOTHING), parts, new
 
+    def probabilities(self, scores: Floats, n_sweeps: int) -> Floats:
+        """Marginals of all assignments of parts that sum to one in each part, whatever the scores.
+
+        Scores beyond 1e10 leave log sums with few digits: shares of what was found sum to one all the same.
+        """
+        _, parts, _ = self.marginals(scores, self.no_messages(), n_sweeps)
+        starts, sizes = self.layout.score_ptr[:-1], np.diff(self.layout.score_ptr)
+        totals = np.add.reduceat(parts, starts) if len(starts) else np.zeros(0)
+        return np.asarray(parts / np.repeat(totals, sizes))
+
     def repaired(
         self, scores: Floats, messages: Floats, n_sweeps: int, temperature: float = 1.0
     ) -> tuple[Floats, Floats, Floats, Floats, Floats]:

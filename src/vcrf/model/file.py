@@ -43,7 +43,7 @@ ESTIMATORS = {
     **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.estimators.surrogates"),
 }
 
-GRAPH_ESTIMATORS = {"GraphCRF": "vcrf.estimators.graph_crf"}
+GRAPH_ESTIMATORS = {"GraphCRF": "vcrf.estimators.graph_crf", "MultiLabelCRF": "vcrf.estimators.multilabel"}
 ESTIMATORS |= GRAPH_ESTIMATORS
 
 # Arrays of a Model: dtype and number of dimensions.
@@ -134,7 +134,7 @@ def model_of(contents: container.Contents) -> Model:
     found: dict[str, Any] = {}
     for name, (dtype, n_dims) in ARRAYS.items():
         if not _is_left_out(name, name in tensors):
-            found[name] = _tensor(tensors, name, dtype, n_dims)
+            found[name] = tensor_of(tensors, name, dtype, n_dims)
     for name, (_, load_json) in JSON.items():
         if not _is_left_out(name, name in document):
             found[name] = load_json(document[name])
@@ -169,7 +169,8 @@ def _is_left_out(name: str, is_there: bool) -> bool:
     return not is_there
 
 
-def _tensor(tensors: Mapping[str, Any], name: str, dtype: type[np.generic], n_dims: int) -> Any:
+def tensor_of(tensors: Mapping[str, Any], name: str, dtype: type[np.generic], n_dims: int) -> Any:
+    """A tensor of a file, checked."""
     if name not in tensors:
         raise InputError(f"{name!r} is missing")
     tensor = tensors[name]
@@ -182,7 +183,7 @@ def _tensor(tensors: Mapping[str, Any], name: str, dtype: type[np.generic], n_di
 
 def _strings(tensors: Mapping[str, Any], name: str) -> StringList:
     strings = StringList(
-        _tensor(tensors, f"{name}.bytes", np.uint8, 1), _tensor(tensors, f"{name}.offsets", np.int64, 1)
+        tensor_of(tensors, f"{name}.bytes", np.uint8, 1), tensor_of(tensors, f"{name}.offsets", np.int64, 1)
     )
     strings.check(name)
     return strings
@@ -217,7 +218,10 @@ def word_classes(tensors: Mapping[str, Any]) -> WordClasses | None:
     """The table of word classes in a file, if there is one."""
     if "classes.keys" not in tensors:
         return None
-    keys, numbers = _tensor(tensors, "classes.keys", np.uint64, 1), _tensor(tensors, "classes.numbers", np.uint32, 1)
+    keys, numbers = (
+        tensor_of(tensors, "classes.keys", np.uint64, 1),
+        tensor_of(tensors, "classes.numbers", np.uint32, 1),
+    )
     return WordClasses(keys, numbers, tuple(_strings(tensors, "classes.names")))
 
 

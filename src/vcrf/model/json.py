@@ -226,6 +226,8 @@ def dump_params(params: Mapping[str, Any]) -> dict[str, Any]:
                 found[name] = {"loss": stored}
         elif name == "constraints" and not isinstance(value, str):
             found[name] = {"constraints": _dump_constraints(as_constraints(value))}
+        elif name == "edges" and not isinstance(value, str):
+            found[name] = {"edges": np.asarray(value).tolist()}
         elif isinstance(value, Mapping):
             mapping = {key: dump_scalar(item) for key, item in value.items()}
             if all(isinstance(key, str) and item is not None for key, item in mapping.items()):
@@ -255,6 +257,13 @@ def _load_param(value: Any, name: str) -> Any:
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
         return {key: load_scalar(item, name) for key, item in value["mapping"].items()}
     return load_scalar(value, name)
+
+
+def _load_edges(value: Any) -> list[list[int]]:
+    for pair in _list(value, "edges"):
+        if len(_list(pair, "a pair of edges")) != 2 or any(type(label) is not int for label in pair):
+            raise InputError(f"`edges` must hold pairs of numbers, got {_short(pair)}")
+    return list(value)
 
 
 def _load_families(value: Any) -> list[Family]:
@@ -315,6 +324,7 @@ _OBJECTS: dict[str, Callable[[Any], Any]] = {
     "families": _load_families,
     "loss": _load_loss,
     "constraints": _load_constraints,
+    "edges": _load_edges,
 }
 
 
