@@ -187,6 +187,8 @@ def test_refitting_forgets_the_old_weights(data: Any) -> None:
     [
         ({"algorithm": "ap"}, "algorithm='ap' is not offered.*Use algorithm='lbfgs'"),
         ({"c1": 0.0, "c2": 0.0}, "Set c1 or c2 above 0"),
+        ({"c1": "0.1"}, "c1 must be a finite number that is not negative, got '0.1'"),
+        ({"min_freq": "2"}, "min_freq must be a finite number that is not negative, got '2'"),
         ({"c2": -1.0}, "c2 must be a finite number that is not negative"),
         ({"algorithm": "l2sgd", "c1": 0.1}, "c1=0.1 is no parameter of 'l2sgd'"),
         ({"min_freq": -1}, "min_freq must be a finite number that is not negative"),

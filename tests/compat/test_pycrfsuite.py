@@ -9,6 +9,7 @@ import pytest
 
 from vcrf.compat import CRF
 from vcrf.compat import pycrfsuite as ours
+from vcrf.compat.pycrfsuite.trainer import _Told
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import InputError
 
@@ -147,6 +148,40 @@ def test_events_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert last["item_accuracy_float"] == expected.score(X[20:], CORPUS.labels[20:])
     assert last["loss"] == pytest.approx(expected.objective_, abs=1e-5)
     assert "L-BFGS optimization" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("holdout", [-1, 1])
+def test_iterations_are_told_while_it_trains(holdout: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each after its round, before the next: a listener that raises ends the training there, and no file is written."""
+
+    class Enough(Exception):
+        pass
+
+    class Impatient(ours.Trainer):
+        def on_featgen_end(self, log: str) -> None:  # noqa: ARG002
+            numbers.append(f"{self.logparser.featgen_num_features} features")
+
+        def on_iteration(self, log: str, info: dict[str, Any] | None) -> None:  # noqa: ARG002
+            assert info is not None
+            numbers.append(info["num"])
+            if info["num"] == 2:
+                raise Enough
+
+    numbers: list[Any] = []
+    rounds: list[int] = []
+    told = _Told._tell_of
+    monkeypatch.setattr(_Told, "_tell_of", lambda *args: (rounds.append(1), told(*args))[1])
+    trainer = Impatient()
+    trainer.set("c1", 0.1)
+    for i, (sentence, labels) in enumerate(zip(X, CORPUS.labels, strict=True)):
+        trainer.append(sentence, labels, group=int(i >= 20))
+    with pytest.raises(Enough):
+        trainer.train(str(tmp_path / "m"), holdout=holdout)
+    assert numbers[0].endswith(" features")
+    assert numbers[1:] == [1, 2]
+    # With a group that is held out an iteration is open until the next one.
+    assert len(rounds) == (2 if holdout < 0 else 3)
+    assert not (tmp_path / "m").exists()
 
 
 def test_logs_of_crfsuite_are_read(tmp_path: Path) -> None:

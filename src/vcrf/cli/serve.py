@@ -12,7 +12,7 @@ from vcrf.cli.output import say
 
 if TYPE_CHECKING:
     from vcrf.web.annotating import PoolFile
-    from vcrf.web.models import Models
+    from vcrf.web.models import Models, Served
 
 
 def serve(
@@ -56,7 +56,8 @@ def serve(
 
     The page shows labels with probabilities, why a token has its label, the lattice, errors, trust, training, two
     models side by side, and families. Programs use UDPipe's interface (/models, /process) or JSON (/api/v1, described
-    in /api/v1/openapi.json). Ctrl-C ends it.
+    in /api/v1/openapi.json). A model that was trained on feature dicts, or converted, reads CRFsuite's format in the
+    page and JSON objects of features in /api/v1. Ctrl-C ends it.
     """
     from vcrf.cli.interrupts import exit_code
     from vcrf.errors import InputError
@@ -102,6 +103,7 @@ def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
     served = [read_served(path, name) for path, name in zip(paths, names_of(paths), strict=True)]
     if data is None:
         return Models(served)
+    _check_reads_words(served, "--data")
     facts = served[0].facts
     corpus, _ = read_with_layout(data, **how, trained=facts.layout if facts else None)
     if not {str(label) for label in served[0].tagger.classes_}.intersection(map(str, corpus.label_set)):
@@ -109,10 +111,23 @@ def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
     return Models(served, corpus, data.name)
 
 
+def _check_reads_words(served: list[Served], option: str) -> None:
+    """Labelled sentences and those to label have words."""
+    of_attributes = next((each for each in served if each.reads_attributes), None)
+    if of_attributes is not None:
+        from vcrf.errors import InputError
+
+        raise InputError(
+            f"{option} has words, and {of_attributes.path} reads attributes: leave {option} out, or serve that model "
+            "by itself."
+        )
+
+
 def _annotating(models: Models, files: PoolFile) -> Any:
     from vcrf.cli.checks import check_output
     from vcrf.web.annotating import open_annotating
 
+    _check_reads_words(list(models), "--pool")
     inputs = {files.pool: "the pool"}
     if files.training is not None:
         inputs[files.training] = "the training data"
@@ -140,9 +155,10 @@ def _warm_up(models: Models) -> None:
 
     with compile_notice():
         for served in models:
-            sentence_view(served.tagger, ["a", "b"], 2, [None, None])
-            why_view(served.tagger, ["a", "b"])
-            lattice_view(served.tagger, ["a", "b"])
+            tokens = [{"a": 1.0}, {"b": 1.0}] if served.reads_attributes else ["a", "b"]
+            sentence_view(served.tagger, tokens, 2, [None, None])
+            why_view(served.tagger, tokens)
+            lattice_view(served.tagger, tokens)
 
 
 def _begin(address: str, open_page: bool, models: Models) -> None:

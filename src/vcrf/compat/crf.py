@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +324,7 @@ class CRF(SequenceEstimator):
         c1 = _DEFAULT_C1 if self.c1 is None else self.c1
         c2 = _DEFAULT_C2 if self.c2 is None else self.c2
         for name, strength in (("c1", c1), ("c2", c2)):
-            if not 0.0 <= strength < np.inf:
+            if not _is_strength(strength):
                 raise InputError(f"{name} must be a finite number that is not negative, got {strength!r}.")
         if c1 == c2 == 0.0:
             raise InputError(
@@ -349,6 +350,10 @@ class CRF(SequenceEstimator):
         return state, transition
 
 
+def _is_strength(value: Any) -> bool:
+    return isinstance(value, Real) and 0.0 <= float(value) < np.inf
+
+
 def _candidates(all_possible: bool | None) -> str:
     return "all" if all_possible else "observed"
 
@@ -362,7 +367,7 @@ def _check_supported(crf: CRF) -> None:
         )
     if crf.algorithm == "l2sgd" and crf.c1:
         raise InputError(f"c1={crf.c1!r} is no parameter of 'l2sgd', which has c2 alone. Use algorithm='lbfgs'.")
-    if crf.min_freq is not None and not 0.0 <= crf.min_freq < np.inf:
+    if crf.min_freq is not None and not _is_strength(crf.min_freq):
         raise InputError(f"min_freq must be a finite number that is not negative, got {crf.min_freq!r}.")
     if crf.trainer_cls is not None:
         raise InputError("trainer_cls is not offered: there is no python-crfsuite trainer to replace.")

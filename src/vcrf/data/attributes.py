@@ -6,6 +6,7 @@ An attribute is `name` or `name:value`; `\:` and `\\` are a colon and a backslas
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from vcrf.data.text import Source, read_text
@@ -13,6 +14,7 @@ from vcrf.errors import InputError
 
 _FIELD = re.compile(r"((?:[^\\:]|\\.)+)(?::(.*))?")
 _ESCAPED = re.compile(r"\\(.)")
+_MARKS = re.compile(r"[\\:]")
 
 
 class AttributeSentence(NamedTuple):
@@ -32,9 +34,14 @@ def read_attribute_file(source: Source) -> list[AttributeSentence]:
         With the line, when a value is no number.
     """
     name, content = read_text(source)
+    return read_attribute_lines(content.split("\n"), name)
+
+
+def read_attribute_lines(lines: Iterable[str], name: str) -> list[AttributeSentence]:
+    """Read all sentences of lines; `name` says in errors where these are from."""
     sentences: list[AttributeSentence] = []
     is_new = True
-    for number, line in enumerate(content.split("\n"), 1):
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             is_new = True
             continue
@@ -45,6 +52,11 @@ def read_attribute_file(source: Source) -> list[AttributeSentence]:
         sentences[-1].labels.append(label)
         sentences[-1].tokens.append(_attributes(fields, f"{name}:{number}"))
     return sentences
+
+
+def attribute_line(label: str, attributes: Iterable[str]) -> str:
+    """A line of such data: a label and attributes of value 1."""
+    return "\t".join([label, *(_MARKS.sub(r"\\\g<0>", attribute) for attribute in attributes)])
 
 
 def _attributes(fields: list[str], where: str) -> dict[str, float]:

@@ -191,6 +191,11 @@ def check_reads_words(model: Model, name: str) -> None:
 def check_labels_text(model: Model, name: str) -> None:
     """Refuse a model that does not read words, or whose labels would break a file of lines and fields."""
     check_reads_words(model, name)
+    check_labels_fit(model, name)
+
+
+def check_labels_fit(model: Model, name: str) -> None:
+    """Refuse a model whose labels would break a file of lines and fields."""
     for label in model.labels:
         if isinstance(label, str) and (not label or any(mark in label for mark in "\t\n\r\0")):
             raise InputError(

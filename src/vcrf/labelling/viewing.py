@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vcrf.errors import InputError
+from vcrf.labelling.attributes import reads_attributes, token_texts
 from vcrf.labelling.explain import TokenExplanation, explain
 from vcrf.lattice import DenseLattice, Lattice
 from vcrf.types import Floats, Label
@@ -24,7 +25,7 @@ _FAINT = 1e-3
 
 
 def sentence_view(
-    tagger: Tagger, tokens: Sequence[str], k: int = 5, allowed: Sequence[Any] | None = None
+    tagger: Tagger, tokens: Sequence[Any], k: int = 5, allowed: Sequence[Any] | None = None
 ) -> dict[str, Any]:  # fmt: skip
     """Labels of a sentence, the posterior of every label at every token, and the k best sequences.
 
@@ -41,13 +42,14 @@ def sentence_view(
     (labels,) = tagger.predict([tokens], allowed=choices)
     (posterior,) = tagger.predict_marginals([tokens], allowed=choices)
     best = tagger.predict_kbest([tokens], k, allowed=choices)[0] if k and len(tokens) else []
-    known = model.known_words(set(tokens)) if len(model.vocabulary) else set(tokens)
+    shown = token_texts(tokens)
+    known = model.known_words(set(shown)) if len(model.vocabulary) else set(shown)
     return {
-        "tokens": list(tokens),
+        "tokens": shown,
         "labels": [str(label) for label in labels],
         "probabilities": [round(row[label], 6) for row, label in zip(posterior, labels, strict=True)],
         "posterior": [[round(row[name], 6) for name in model.labels] for row in posterior],
-        "unknown": [token not in known for token in tokens],
+        "unknown": [token not in known for token in shown],
         "sequences": [{"labels": [str(label) for label in y], "probability": _rounded(p)} for y, p in best],
     }
 
@@ -71,19 +73,20 @@ def own_labels(tagger: Tagger, allowed: Sequence[Any], n_tokens: int) -> list[li
     return found
 
 
-def why_view(tagger: Tagger, tokens: Sequence[str], positions: Sequence[int] | None = None) -> dict[str, Any]:
+def why_view(tagger: Tagger, tokens: Sequence[Any], positions: Sequence[int] | None = None) -> dict[str, Any]:
     """Why tokens have their labels: see `vcrf.labelling.explain`."""
     explained = explain(tagger, tokens, positions)
     places = range(len(tokens)) if positions is None else positions
+    shown = token_texts(tokens)
     return {
-        "tokens": list(tokens),
-        "explanations": [_explanation(found, t) for found, t in zip(explained, places, strict=True)],
+        "tokens": shown,
+        "explanations": [_explanation(found, t, shown[t]) for found, t in zip(explained, places, strict=True)],
     }
 
 
-def _explanation(found: TokenExplanation, position: int) -> dict[str, Any]:
+def _explanation(found: TokenExplanation, position: int, shown: str) -> dict[str, Any]:
     return {
-        "position": position, "token": str(found.token), "label": str(found.label),
+        "position": position, "token": shown, "label": str(found.label),
         "probability": _rounded(found.probability),
         "runner_up": None if found.runner_up is None else str(found.runner_up),
         "runner_up_probability": _rounded(found.runner_up_probability),
@@ -98,7 +101,7 @@ def _explanation(found: TokenExplanation, position: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lattice_view(tagger: Tagger, tokens: Sequence[str], allowed: Sequence[Any] | None = None) -> dict[str, Any]:
+def lattice_view(tagger: Tagger, tokens: Sequence[Any], allowed: Sequence[Any] | None = None) -> dict[str, Any]:
     """Posteriors of labels, and of pairs of neighbouring labels: arcs (label before, label, probability) by token."""
     names = [str(label) for label in tagger._model().labels]
     if not len(tokens):
@@ -115,7 +118,7 @@ def lattice_view(tagger: Tagger, tokens: Sequence[str], allowed: Sequence[Any] |
         rows = zip(before.tolist(), after.tolist(), pairs[t][before, after].tolist(), strict=True)
         arcs.append([[a, b, _rounded(p)] for a, b, p in rows])
     return {
-        "tokens": list(tokens), "labels": [names[b] for b in best], "names": names,
+        "tokens": token_texts(tokens), "labels": [names[b] for b in best], "names": names,
         "posterior": np.round(marginals, 6).tolist(), "arcs": arcs,
         "log_partition": lattice.log_partition(), "entropy": lattice.entropy(),
     }  # fmt: skip
@@ -138,7 +141,8 @@ def sentence_page(tagger: Tagger, tokens: Sequence[Any], k: int = 5) -> Page:
     """The views of one sentence as a page that needs no service."""
     from vcrf.page.standalone import standalone
 
-    if not tokens or any(not isinstance(token, str) or not token for token in tokens):
+    is_words = all(isinstance(token, str) and token for token in tokens)
+    if not tokens or not (is_words or reads_attributes(tagger._model())):
         raise InputError(f"A page shows a sentence of words: expected tokens as str, none empty, got {tokens!r}.")
     names = [str(label) for label in tagger._model().labels]
     answers = {

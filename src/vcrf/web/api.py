@@ -11,12 +11,15 @@ from starlette.responses import PlainTextResponse, Response
 import vcrf
 from vcrf.arguments.parameters import PARAMETERS
 from vcrf.data.raw import split_tokens
+from vcrf.labelling.attributes import example_lines
 from vcrf.labelling.viewing import lattice_view, sentence_view, why_view
 from vcrf.page.plain import to_json
 from vcrf.strings import has_surrogate
 from vcrf.web.annotating import Annotating
+from vcrf.web.attributes import attribute_sentences
 from vcrf.web.bounding import bounds_view
 from vcrf.web.limits import Refused, check_sentence, check_tokens, share, whole
+from vcrf.web.models import Served
 from vcrf.web.service import Service, read_body, read_object
 from vcrf.web.trying import compare_view, errors_view
 from vcrf.web.views import families_view, model_history, trust_view
@@ -60,9 +63,14 @@ def _tokens(value: Any, field: str) -> list[str]:
     return list(value)
 
 
-def _sentence(service: Service, given: dict[str, Any]) -> list[str]:
+def _sentence(service: Service, served: Served, given: dict[str, Any]) -> list[Any]:
     """One sentence: tokens, or text with blanks between them."""
-    if "tokens" in given:
+    if served.reads_attributes:
+        listed = attribute_sentences({name: given[name] for name in ("tokens", "text") if name in given})
+        if len(listed) > 1:
+            raise Refused(400, f"Expected one sentence, got {len(listed)}.")
+        tokens = listed[0] if listed else []
+    elif "tokens" in given:
         tokens = _tokens(given["tokens"], "tokens")
     elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
         tokens = split_tokens(given["text"])
@@ -72,9 +80,11 @@ def _sentence(service: Service, given: dict[str, Any]) -> list[str]:
     return tokens
 
 
-def _sentences(service: Service, given: dict[str, Any]) -> list[list[str]]:
+def _sentences(service: Service, served: Served, given: dict[str, Any]) -> list[list[Any]]:
     """Sentences of a request: `sentences`, one `tokens`, or `text` with one sentence a line."""
-    if "sentences" in given:
+    if served.reads_attributes:
+        found = attribute_sentences(given)
+    elif "sentences" in given:
         listed = given["sentences"]
         if not isinstance(listed, list):
             raise Refused(400, "sentences: expected a list of lists of tokens.")
@@ -82,7 +92,7 @@ def _sentences(service: Service, given: dict[str, Any]) -> list[list[str]]:
     elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
         found = [tokens for line in given["text"].split("\n") if (tokens := split_tokens(line))]
     else:
-        found = [_sentence(service, given)]
+        found = [_sentence(service, served, given)]
     # An empty sentence is work too.
     check_tokens(service.limits, sum(max(len(tokens), 1) for tokens in found))
     return found
@@ -99,6 +109,9 @@ async def _models(service: Service, request: Request) -> Response:  # noqa: ARG0
 
 def _example(service: Service) -> str:
     """A sentence to begin with."""
+    first = next(iter(service.models), None)
+    if first is not None and first.reads_attributes:
+        return "\n".join(example_lines(first.tagger.model_))
     tokens = service.models.data.tokens if service.models.data is not None else []
     return " ".join(next((x for x in tokens if 6 <= len(x) <= 14), tokens[0])) if tokens else ""
 
@@ -106,7 +119,7 @@ def _example(service: Service) -> str:
 async def _tag(service: Service, request: Request) -> Response:
     given = await _given(service, request)
     served = service.models.get(_name(given.get("model")))
-    sentences = _sentences(service, given)
+    sentences = _sentences(service, served, given)
     k = whole(given.get("k", 5), "k", 0, service.limits.k)
     allowed = given.get("allowed")
     if allowed is not None and (not isinstance(allowed, list) or len(allowed) != len(sentences)):
@@ -137,7 +150,7 @@ def _choice(value: Any) -> list[Any] | None:
 async def _explain(service: Service, request: Request) -> Response:
     given = await _given(service, request)
     served = service.models.get(_name(given.get("model")))
-    tokens = _sentence(service, given)
+    tokens = _sentence(service, served, given)
     if not tokens:
         raise Refused(400, "Expected a sentence, got no token.")
     positions = given.get("position")
@@ -152,7 +165,7 @@ async def _explain(service: Service, request: Request) -> Response:
 async def _lattice(service: Service, request: Request) -> Response:
     given = await _given(service, request)
     served = service.models.get(_name(given.get("model")))
-    tokens = _sentence(service, given)
+    tokens = _sentence(service, served, given)
     found = await service.work(lattice_view, served.tagger, tokens, _choice(given.get("allowed")))
     return json_answer({"model": served.name, **found})
 
@@ -215,7 +228,7 @@ async def _bounds(service: Service, request: Request) -> Response:
 async def _suggest(service: Service, request: Request) -> Response:
     given = await _given(service, request)
     served = service.models.get(_name(given.get("model")))
-    sentences = _sentences(service, given)
+    sentences = _sentences(service, served, given)
     n = whole(given.get("n", 10), "n", 1, service.limits.rows)
     by, per = _option(given.get("by"), "by"), _option(given.get("per"), "per")
     found = await service.work(served.tagger.suggest, sentences, n, by, per)

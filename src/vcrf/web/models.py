@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcrf.errors import VcrfError
-from vcrf.labelling.labelling import check_labels_text
+from vcrf.labelling.attributes import reads_attributes
+from vcrf.labelling.labelling import check_labels_fit
 from vcrf.labelling.loading import load_tagger
 from vcrf.model.file import read_facts
 from vcrf.web.limits import Refused
@@ -74,12 +75,18 @@ class Served:
         """How it was trained."""
         return self.tagger.model_.facts
 
+    @property
+    def reads_attributes(self) -> bool:
+        """Whether tokens are given attributes, not words."""
+        return reads_attributes(self.tagger.model_)
+
     def summary(self) -> dict[str, Any]:
         """What a list of models says of it."""
         model, facts = self.tagger.model_, self.facts
         return {
             "name": self.name,
             "estimator": self.document.get("estimator"),
+            "reads": "attributes" if self.reads_attributes else "words",
             "labels": [str(label) for label in model.labels],
             "order": model.order,
             "n_weights": len(model.weights),
@@ -93,9 +100,9 @@ class Served:
 
 
 def read_served(path: Path, name: str) -> Served:
-    """Read a model that labels words."""
+    """Read a model that labels sequences."""
     tagger = load_tagger(path)
-    check_labels_text(tagger.model_, str(path))
+    check_labels_fit(tagger.model_, str(path))
     document = {key: value for key, value in read_facts(path).items() if key != "facts"}
     return Served(name, tagger, document, path)
 

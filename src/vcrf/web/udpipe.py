@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
+from vcrf.data.attributes import read_attribute_lines
 from vcrf.data.raw import InputFormat, OutputFormat, RawSentence, check_written_column, raw_content
+from vcrf.labelling.attributes import label_attributes
 from vcrf.labelling.labelling import Wanted, label_file
-from vcrf.web.limits import Limits, Refused, check_tokens
-from vcrf.web.models import Models
+from vcrf.web.limits import Deadline, Limits, Refused, check_tokens
+from vcrf.web.models import Models, Served
 
 # UDPipe's names of formats, and ours.
 INPUTS = {"conllu": "conllu", "horizontal": "text", "vertical": "columns", "columns": "columns", "text": "text"}
@@ -26,6 +28,8 @@ def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[st
     deadline = limits.deadline()
     served = models.get(_text(fields, "model"))
     _check_wanted(fields)
+    if served.reads_attributes:
+        return _process_attributes(served, limits, deadline, fields)
     wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
     content = fields["data"]
     facts = served.facts
@@ -39,6 +43,24 @@ def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[st
         deadline.check()
         pieces.append(piece)
     return {"model": served.name, "acknowledgements": [], "result": "".join(pieces), "n_tokens": counted.n_tokens}
+
+
+def _process_attributes(
+    served: Served, limits: Limits, deadline: Deadline, fields: dict[str, bytes]
+) -> dict[str, Any]:  # fmt: skip
+    """CRFsuite's data in, a label a line out: what `vcrf tag --input-format attributes` writes."""
+    if (_text(fields, "input") or "attributes") != "attributes" or _text(fields, "output"):
+        raise Refused(
+            400, "This model reads attributes: send CRFsuite's data with input=attributes, and leave output out."
+        )
+    sentences = read_attribute_lines(_text(fields, "data").replace("\r\n", "\n").split("\n"), "data")
+    n_tokens = sum(len(sentence.tokens) for sentence in sentences)
+    check_tokens(limits, n_tokens)
+    pieces = []
+    for piece in label_attributes(served.tagger, sentences, "marginals" in fields):
+        deadline.check()
+        pieces.append(piece)
+    return {"model": served.name, "acknowledgements": [], "result": "".join(pieces), "n_tokens": n_tokens}
 
 
 class _Counted:

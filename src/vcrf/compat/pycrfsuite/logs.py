@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from vcrf.compat.crf import CRF
+    from vcrf.solvers.result import IterationRecord
 
 _ITERATION = re.compile(r"\*{5} (?:Iteration|Epoch) #(\d+) \*{5}\n")
 _SECONDS = re.compile(r"Seconds required: (\d+\.\d+)")
@@ -165,7 +165,13 @@ def _read_line(line: str, into: dict[str, Any]) -> None:
 def training_log(crf: CRF) -> TrainLogParser:
     """The log of a fit, read."""
     parser = TrainLogParser()
-    for piece in [*first_lines(crf), *last_lines(crf)]:
+    facts = crf.model_.facts
+    pieces = [*first_lines(crf), *feature_lines(crf, 0 if facts is None else facts.n_candidates)]
+    before = None
+    for i, record in enumerate(crf.result_.history, 1):
+        pieces += [*iteration_lines(i, record, before, crf.n_sentences_), "\n"]
+        before = record
+    for piece in [*pieces, *last_lines(crf)]:
         parser.feed(piece)
     return parser
 
@@ -179,25 +185,28 @@ def first_lines(crf: CRF) -> list[str]:
     ]  # fmt: skip
 
 
-def last_lines(crf: CRF, held_out: tuple[int, int] | None = None) -> Iterator[str]:
-    """What is known after it: the solver's rounds as iterations; `held_out` are right tokens and all."""
-    result, n = crf.result_, crf.n_sentences_
-    facts = crf.model_.facts
-    yield f"Number of features: {0 if facts is None else facts.n_candidates}\n"
-    yield from ("Seconds required: 0.000\n", "\n", "L-BFGS optimization\n")
-    yield from (f"c1: {crf.c1 or 0.0:f}\n", f"c2: {1.0 if crf.c2 is None else crf.c2:f}\n", "\n")
-    before = 0.0
-    for i, record in enumerate(result.history, 1):
-        yield f"***** Iteration #{i} *****\n"
-        yield f"Loss: {record.objective * n:f}\n"
-        yield f"Active features: {record.n_active}\n"
-        yield f"Seconds required for this iteration: {max(record.seconds - before, 0.0):.3f}\n"
-        before = record.seconds
-        if held_out is not None and i == len(result.history):
-            yield f"Item accuracy: {held_out[0]} / {held_out[1]} ({held_out[0] / max(held_out[1], 1):.4f})\n"
-        yield "\n"
-    yield f"L-BFGS terminated: {result.status.value}\n"
-    yield f"Total seconds required for training: {result.seconds:.3f}\n"
-    yield from ("\n", "Storing the model\n")
-    yield f"Number of active features: {len(crf.model_.weights)}\n"
-    yield from ("Seconds required: 0.000\n", "\n")
+def feature_lines(crf: CRF, n_candidates: int) -> list[str]:
+    """What is known when the sentences are read."""
+    return [
+        f"Number of features: {n_candidates}\n", "Seconds required: 0.000\n", "\n", "L-BFGS optimization\n",
+        f"c1: {crf.c1 or 0.0:f}\n", f"c2: {1.0 if crf.c2 is None else crf.c2:f}\n", "\n",
+    ]  # fmt: skip
+
+
+def iteration_lines(i: int, record: IterationRecord, before: IterationRecord | None, n_sentences: int) -> list[str]:
+    """A round of the solver as an iteration; the empty line that ends it is left out."""
+    seconds = record.seconds - (0.0 if before is None else before.seconds)
+    return [
+        f"***** Iteration #{i} *****\n", f"Loss: {record.objective * n_sentences:f}\n",
+        f"Active features: {record.n_active}\n", f"Seconds required for this iteration: {max(seconds, 0.0):.3f}\n",
+    ]  # fmt: skip
+
+
+def last_lines(crf: CRF) -> list[str]:
+    """What is known after the training."""
+    result = crf.result_
+    return [
+        f"L-BFGS terminated: {result.status.value}\n", f"Total seconds required for training: {result.seconds:.3f}\n",
+        "\n", "Storing the model\n", f"Number of active features: {len(crf.model_.weights)}\n",
+        "Seconds required: 0.000\n", "\n",
+    ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,10 +12,12 @@ import numpy as np
 from vcrf.arguments.inputs import checked_sentence
 from vcrf.compat.crf import CRF
 from vcrf.compat.crfsuite_files import check_labels_are_text, write_crfsuite
-from vcrf.compat.pycrfsuite.logs import TrainLogParser, first_lines, last_lines
+from vcrf.compat.pycrfsuite.logs import TrainLogParser, feature_lines, first_lines, iteration_lines, last_lines
 from vcrf.errors import InputError, VcrfError
 from vcrf.files import check_target
 from vcrf.model.crfsuite import model_of_weights
+from vcrf.problem import Problem
+from vcrf.solvers.result import IterationRecord
 
 
 class CRFSuiteError(VcrfError):
@@ -83,6 +85,50 @@ _PARAMETERS: dict[str, dict[str, _Parameter]] = {
 }
 _ALIASES = {"ap": "averaged-perceptron", "pa": "passive-aggressive"}
 _SHORT = {long: short for short, long in _ALIASES.items()}
+
+
+class _Told(CRF):
+    """A CRF that tells its log while it trains.
+
+    `is_patient` leaves an iteration open until the next one, or `end_iteration`: the last one has the accuracy on the
+    group that was held out, which is known after the training.
+    """
+
+    tell: Callable[[str], None]
+    is_patient = False
+    _before: IterationRecord | None = None
+    _n = 0
+    _is_open = False
+
+    def end_iteration(self) -> None:
+        """Write the empty line after an iteration, if it was not written yet."""
+        if self._is_open:
+            self.tell("\n")
+        self._is_open = False
+
+    def _problem(self, *args: Any) -> Problem:
+        problem = super()._problem(*args)
+        for piece in feature_lines(self, int(problem.n_candidates)):
+            self.tell(piece)
+        n_sentences = problem.text.n_sentences
+        self.callback = lambda record: self._tell_of(record, n_sentences)
+        return problem
+
+    def _tell_of(self, record: IterationRecord, n_sentences: int) -> None:
+        self.end_iteration()
+        self._n += 1
+        for piece in iteration_lines(self._n, record, self._before, n_sentences):
+            self.tell(piece)
+        self._before, self._is_open = record, True
+        if not self.is_patient:
+            self.end_iteration()
+
+
+def _accuracy_line(crf: CRF, X: list[Sequence[Any]], y: list[list[str]]) -> str:
+    """Right tokens and all of the group that was held out."""
+    pairs = zip(crf.predict(X), y, strict=True)
+    hits = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
+    return f"Item accuracy: {sum(hits)} / {len(hits)} ({sum(hits) / max(len(hits), 1):.4f})\n"
 
 
 class BaseTrainer:
@@ -171,16 +217,21 @@ class BaseTrainer:
         """Train on all sentences but those of the group `holdout`, and write a CRFsuite file unless `model` is ""."""
         if model:
             check_target(Path(model))
-        crf = CRF(algorithm=_SHORT.get(self._algorithm, self._algorithm), **self._arguments())
+        crf = _Told(algorithm=_SHORT.get(self._algorithm, self._algorithm), **self._arguments())
         train = [sentence for sentence in self._sentences if sentence[2] != holdout]
+        kept = [sentence for sentence in self._sentences if sentence[2] == holdout]
         self._before_train()
         for piece in first_lines(crf):
             self.message(piece)
         if not any(labels for _, labels, _ in train):
             self._write_nothing(model)
             return
+        crf.tell, crf.is_patient = self.message, bool(kept)
         crf.fit([x for x, _, _ in train], [y for _, y, _ in train])
-        for piece in last_lines(crf, self._held_out(crf, holdout)):
+        if kept:
+            self.message(_accuracy_line(crf, [x for x, _, _ in kept], [y for _, y, _ in kept]))
+        crf.end_iteration()
+        for piece in last_lines(crf):
             self.message(piece)
         if model:
             write_crfsuite(crf.model_, model)
@@ -202,15 +253,6 @@ class BaseTrainer:
         """The parameters that were given, as arguments of CRF."""
         given = {self._parameter(name).argument: value for name, value in self._given.items()}
         return {name: value for name, value in given.items() if name}
-
-    def _held_out(self, crf: CRF, holdout: int) -> tuple[int, int] | None:
-        """Right tokens and all of the group that was held out."""
-        kept = [(x, y) for x, y, group in self._sentences if group == holdout]
-        if not kept:
-            return None
-        pairs = zip(crf.predict([x for x, _ in kept]), [y for _, y in kept], strict=True)
-        hits = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
-        return sum(hits), len(hits)
 
     def _write_nothing(self, model: str) -> None:
         """The model of no sentences, as CRFsuite writes it."""

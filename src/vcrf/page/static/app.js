@@ -19,7 +19,7 @@ let shown = 0;
 const app = {
   api: embedded ? new Embedded(embedded.answers) : new Service(),
   models: [], model: "", labels: null, data: null, example: "", views: [],
-  place: { view: "", params: {} },
+  place: { view: "", params: {} }, readsAttributes: false,
   has: (view) => app.views.includes(view),
   link: (view, params) => `#/${view}?${query({ model: app.models.length > 1 ? app.model : "", ...params })}`,
   // Keep the address in step with what is shown, without a new page in the history.
@@ -42,7 +42,7 @@ function read(address) {
 function links() {
   const text = app.place.params.text;
   put(nav, app.views.map((view) => h("a", {
-    href: app.link(view, ["tag", "why", "lattice"].includes(view) && text ? { text: ["tag"].includes(view) ? text : text.split("\n")[0] } : {}),
+    href: app.link(view, ["tag", "why", "lattice"].includes(view) && text ? { text: view === "tag" || app.readsAttributes ? text : text.split("\n")[0] } : {}),
     "aria-current": view === app.place.view ? "page" : null,
   }, VIEWS[view].title)));
   nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -53,7 +53,7 @@ async function go(address, isFirst) {
   const { view, params } = app.place;
   const named = app.models.find((model) => model.name === params.model);
   const model = named ?? app.models[0];
-  [app.model, app.labels] = [model?.name ?? "", model?.labels ?? null];
+  [app.model, app.labels, app.readsAttributes] = [model?.name ?? "", model?.labels ?? null, model?.reads === "attributes"];
   document.title = `${VIEWS[view].title} · vcrf`;
   links();
   drawControls();

@@ -1,7 +1,7 @@
 // Lattice: posteriors of labels and of arcs between them, over a sentence.
 import { VIEWS, add, h, note, number, probable, svg, tableHead } from "../dom.js";
 import { hues } from "../colours.js";
-import { readAllowed } from "./sentence.js";
+import { readAllowed, sentencesOf, textOf } from "./sentence.js";
 
 const ROW = 34, LEFT = 70, TOP = 18;
 
@@ -46,7 +46,7 @@ function asTable(found) {
 }
 
 async function showLattice(root, params, app) {
-  const tokens = (params.text ?? app.example ?? "").split(/[ \t\r\n]+/).filter(Boolean);
+  const tokens = sentencesOf(params.text ?? app.example, app)[0] ?? [];
   add(root, h("h1", {}, "Lattice"));
   if (!tokens.length && !app.api.isStatic) {
     add(root, note("Choose a sentence in ", h("a", { href: app.link("tag", {}) }, "Tag"), " first."));
@@ -55,11 +55,11 @@ async function showLattice(root, params, app) {
   const bound = readAllowed(params.a);
   const allowed = bound.size ? tokens.map((_, t) => bound.get(`0.${t}`) ?? null) : null;
   const found = await app.api.post("/lattice", { model: app.model, tokens, allowed });
-  app.remember({ text: found.tokens.join(" "), a: params.a });
+  app.remember({ text: textOf(tokens, app), a: params.a });
   add(root, h("p", { class: "hint" }, `Circles: how probable a label is at a token. Lines: how probable two labels are together. The best sequence is outlined. Over all label sequences the entropy is ${number(found.entropy, 3)} nats.`,
     bound.size > 0 && ` Labels are forced or forbidden at ${bound.size} ${bound.size === 1 ? "token" : "tokens"}.`),
     h("section", { class: "card" }, drawLattice(found)), asTable(found),
-    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text: found.tokens.join(" "), a: params.a }) }, "Back to the labels"), h("a", { href: app.link("why", { text: found.tokens.join(" ") }) }, "Why these labels?")));
+    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text: textOf(tokens, app), a: params.a }) }, "Back to the labels"), h("a", { href: app.link("why", { text: textOf(tokens, app) }) }, "Why these labels?")));
 }
 
 VIEWS.lattice = { title: "Lattice", show: showLattice };

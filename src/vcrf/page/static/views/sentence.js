@@ -1,6 +1,17 @@
 // A sentence as a row of tokens: colour by label, strength by probability.
 import { h, probable } from "../dom.js";
 
+// Words with blanks between them, a sentence a line; for a model that reads attributes, CRFsuite's format: a token a line,
+// an empty line between sentences.
+export function sentencesOf(text, app) {
+  if (app.readsAttributes) return (text ?? "").split(/\n[ \t\r]*\n/).map((block) => block.split("\n").filter((line) => line.trim())).filter((tokens) => tokens.length);
+  return (text ?? "").split("\n").map((line) => line.split(/[ \t\r]+/).filter(Boolean)).filter((tokens) => tokens.length);
+}
+
+export function textOf(tokens, app) {
+  return tokens.join(app.readsAttributes ? "\n" : " ");
+}
+
 // data: tokens, labels, probabilities, unknown; options: hues, chosen, onchoose(t), marks(t) -> extra classes, under(t)
 export function sentenceRow(data, { hues, chosen = -1, onchoose = null, classes = () => "", under = null, label = "Sentence" }) {
   const row = h("div", { class: "sentence", role: "group", "aria-label": label, dir: "auto" });

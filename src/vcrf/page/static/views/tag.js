@@ -2,15 +2,12 @@
 import { VIEWS, add, h, later, note, probable, put, say } from "../dom.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { readAllowed, sentenceRow, writeAllowed } from "./sentence.js";
-
-function linesOf(text) {
-  return text.split("\n").map((line) => line.split(/[ \t\r]+/).filter(Boolean)).filter((tokens) => tokens.length);
-}
+import { readAllowed, sentenceRow, sentencesOf, textOf, writeAllowed } from "./sentence.js";
 
 async function showTag(root, params, app) {
   const state = { text: params.text ?? app.example ?? "", s: Number(params.s ?? 0), t: Number(params.t ?? -1), k: Number(params.k ?? 5), allowed: readAllowed(params.a) };
   const answer = h("div", { class: "answer" });
+  const hint = app.readsAttributes ? "a token a line, its label (any) and its attributes between tabs, an empty line between sentences" : "tokens separated by blanks, a sentence a line";
   let asked = null;
 
   function keep() {
@@ -19,9 +16,9 @@ async function showTag(root, params, app) {
 
   async function refresh() {
     keep();
-    const sentences = linesOf(state.text);
+    const sentences = sentencesOf(state.text, app);
     if (!sentences.length && !app.api.isStatic) {
-      put(answer, note("Type or paste a sentence: tokens separated by blanks, a sentence a line."));
+      put(answer, note(`Type or paste a sentence: ${hint}.`));
       return;
     }
     asked?.abort();
@@ -73,7 +70,7 @@ async function showTag(root, params, app) {
       !app.api.isStatic && h("td", { class: "acts" },
         h("button", { type: "button", class: "small", "aria-label": `Force ${name}`, "aria-pressed": String(may.length === 1 && may[0] === name), onclick: () => change(may.length === 1 && may[0] === name ? null : [name]) }, "force"),
         h("button", { type: "button", class: "small", "aria-label": `Forbid ${name}`, "aria-pressed": String(!may.includes(name)), disabled: may.includes(name) && may.length === 1, onclick: () => change(may.includes(name) ? may.filter((other) => other !== name) : found.names.filter((other) => may.includes(other) || other === name)) }, "forbid"))));
-    const text = sentence.tokens.join(" ");
+    const text = app.api.isStatic ? "" : textOf(sentencesOf(state.text, app)[state.s] ?? [], app);
     // What is allowed in this sentence, as if it were the only one.
     const here = () => writeAllowed(new Map([...state.allowed].filter(([key]) => key.startsWith(`${state.s}.`)).map(([key, labels]) => [`0.${key.split(".")[1]}`, labels])));
     return h("section", { class: "card", "aria-label": `Posterior of ${sentence.tokens[t]}` },
@@ -94,7 +91,7 @@ async function showTag(root, params, app) {
   }
 
   const again = later(200, refresh);
-  const box = h("textarea", { id: "text", rows: 3, spellcheck: "false", dir: "auto", placeholder: "Tokens separated by blanks, one sentence a line", oninput: (event) => { state.text = event.target.value; state.allowed.clear(); state.t = -1; again(); } });
+  const box = h("textarea", { id: "text", rows: 3, spellcheck: "false", dir: "auto", placeholder: `${hint[0].toUpperCase()}${hint.slice(1)}`, oninput: (event) => { state.text = event.target.value; state.allowed.clear(); state.t = -1; again(); } });
   box.value = state.text;
   add(root, h("h1", { class: app.api.isStatic ? "unseen" : "" }, "Tag"),
     !app.api.isStatic && h("div", { class: "box" }, h("label", { for: "text" }, "Text"), box), answer);

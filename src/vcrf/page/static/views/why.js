@@ -2,13 +2,9 @@
 import { VIEWS, add, h, note, number, probable, put, signed, tableHead } from "../dom.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { sentenceRow } from "./sentence.js";
+import { sentenceRow, sentencesOf, textOf } from "./sentence.js";
 
 const SHOWN = 14;
-
-function tokensOf(text) {
-  return (text ?? "").split(/[ \t\r\n]+/).filter(Boolean);
-}
 
 function waterfall(found, tokens) {
   const top = found.contributions.slice(0, SHOWN), rest = found.contributions.slice(SHOWN);
@@ -39,7 +35,7 @@ function byFamily(found) {
 }
 
 async function showWhy(root, params, app) {
-  const tokens = tokensOf(params.text ?? app.example);
+  const tokens = sentencesOf(params.text ?? app.example, app)[0] ?? [];
   add(root, h("h1", {}, "Why"));
   if (!tokens.length && !app.api.isStatic) {
     add(root, note("Choose a token in ", h("a", { href: app.link("tag", {}) }, "Tag"), " first."));
@@ -54,7 +50,7 @@ async function showWhy(root, params, app) {
 
   async function draw(t, isMoved) {
     chosen = Math.max(0, Math.min(t, sentence.tokens.length - 1));
-    app.remember({ text: sentence.tokens.join(" "), t: chosen });
+    app.remember({ text: textOf(tokens, app), t: chosen });
     const found = every ? every[chosen] : (await app.api.post("/explain", { model: app.model, tokens, position: chosen })).explanations[0];
     const row = sentenceRow(sentence, { hues: hues(tagged.names), chosen, onchoose: (next) => draw(next, true) });
     put(body, row, headline(found), ...(found.runner_up === null ? [] : [
