@@ -11,7 +11,7 @@ from vcrf.errors import VcrfError
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one request, and on all that wait.
+    """Bounds on one request, on all that wait, and on connections.
 
     Attributes
     ----------
@@ -23,6 +23,10 @@ class Limits:
     seconds : until a request is answered, and until its body has arrived
     waiting : requests at work or waiting for a worker
     bodies : bytes of all requests that are not answered yet
+    connections : open at once; above that the one goes that has sent no request for longest
+    head : seconds until the head of a request has arrived
+    idle : seconds between an answer and the next request
+    unread : seconds in which a client reads nothing of its answer
     """
 
     body: int = 8_000_000
@@ -31,8 +35,12 @@ class Limits:
     k: int = 100
     rows: int = 200
     seconds: float = 30.0
-    waiting: int = 512
+    waiting: int = 256
     bodies: int = 64_000_000
+    connections: int = 512
+    head: float = 10.0
+    idle: int = 20
+    unread: float = 20.0
 
     def deadline(self) -> Deadline:
         """The end of the time for what begins now."""

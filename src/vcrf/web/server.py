@@ -71,12 +71,14 @@ def new_server(service: Service) -> uvicorn.Server:
     import uvicorn
 
     from vcrf.web.app import build_app
+    from vcrf.web.connections import connection_class
 
+    limits = service.limits
     return uvicorn.Server(
         uvicorn.Config(
             build_app(service), log_level="warning", access_log=False, server_header=False, lifespan="off",
-            timeout_keep_alive=20, timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 16,
-            backlog=512,
+            http=connection_class(limits), ws="none", timeout_keep_alive=limits.idle,
+            timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 16, backlog=512,
         )
     )  # fmt: skip
 
