@@ -127,6 +127,8 @@ def _secret(token: str | None, host: str) -> str:
 
     if token == "auto":
         token = server.new_token()
+    elif token is not None:
+        server.check_token(token)
     if not server.is_loopback(host):
         unguarded = "Anyone there can use the models and see the data: add --token auto."
         say(f"Warning: {host} can be reached by other machines. {'They need the token.' if token else unguarded}")

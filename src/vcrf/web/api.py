@@ -54,18 +54,32 @@ def _name(value: Any, field: str = "model") -> str:
 
 
 def _tokens(value: Any, field: str) -> list[str]:
-    is_tokens = isinstance(value, list) and all(isinstance(t, str) and t and not has_surrogate(t) for t in value)
-    if not is_tokens:
+    if not isinstance(value, list) or not all(isinstance(token, str) and token for token in value):
         raise Refused(400, f"{field}: expected a list of tokens, none of them empty.")
+    for token in value:
+        _check_characters(token, field)
     return list(value)
+
+
+def _check_characters(text: str, field: str) -> None:
+    if has_surrogate(text):
+        raise Refused(400, f"{field}: expected whole characters, got half of one (a lone surrogate, as \\ud800).")
+
+
+def _text(given: dict[str, Any]) -> str | None:
+    text = given.get("text")
+    if not isinstance(text, str):
+        return None
+    _check_characters(text, "text")
+    return text
 
 
 def _sentence(service: Service, given: dict[str, Any]) -> list[str]:
     """One sentence: tokens, or text with blanks between them."""
     if "tokens" in given:
         tokens = _tokens(given["tokens"], "tokens")
-    elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
-        tokens = split_tokens(given["text"])
+    elif (text := _text(given)) is not None:
+        tokens = split_tokens(text)
     else:
         raise Refused(400, "Expected `tokens`, a list, or `text`, a sentence with blanks between its tokens.")
     check_sentence(service.limits, len(tokens))
@@ -79,8 +93,8 @@ def _sentences(service: Service, given: dict[str, Any]) -> list[list[str]]:
         if not isinstance(listed, list):
             raise Refused(400, "sentences: expected a list of lists of tokens.")
         found = [_tokens(tokens, "sentences") for tokens in listed]
-    elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
-        found = [tokens for line in given["text"].split("\n") if (tokens := split_tokens(line))]
+    elif "tokens" not in given and (text := _text(given)) is not None:
+        found = [tokens for line in text.split("\n") if (tokens := split_tokens(line))]
     else:
         found = [_sentence(service, given)]
     # An empty sentence is work too.
@@ -145,7 +159,7 @@ async def _explain(service: Service, request: Request) -> Response:
     if chosen is None:
         # All tokens take the square of the length.
         check_sentence(service.limits, 5 * len(tokens))
-    found = await service.work(why_view, served.tagger, tokens, chosen)
+    found = await service.work(why_view, served.tagger, tokens, chosen, _choice(given.get("allowed")))
     return json_answer({"model": served.name, **found})
 
 
@@ -244,9 +258,9 @@ def _annotating(service: Service) -> Annotating:
 
 async def _label(service: Service, request: Request) -> Response:
     query = request.query_params
-    n = whole(query.get("n", 5), "n", 1, 50)
+    n = whole(query.get("n", 5), "n", 0, 50)
     by, per = _option(query.get("by"), "by"), _option(query.get("per"), "per")
-    return json_answer(await service.work(_annotating(service).view, n, by, per))
+    return json_answer(await service.work(_annotating(service).view, n, by, per, query.get("who", "")[:40]))
 
 
 async def _answer(service: Service, request: Request) -> Response:
