@@ -389,6 +389,61 @@ def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.Monkey
         release.set()
 
 
+def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there are workers, each of which takes seconds: a small one is answered in between."""
+    import threading
+
+    import httpx
+
+    from vcrf.labelling.viewing import sentence_view
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.05)
+        return sentence_view(*args)
+
+    monkeypatch.setattr("vcrf.web.api.sentence_view", slow)
+    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: time.sleep(4.0))
+    found: list[int] = []
+    for client in opened(models, n_workers=2):
+
+        def tag(n: int, address: Any = client.base_url) -> None:
+            body = {"sentences": [["a", "b"]] * n, "k": 0}
+            found.append(httpx.post(f"{address}api/v1/tag", json=body, trust_env=False, timeout=60).status_code)
+
+        def errors(address: Any = client.base_url) -> None:
+            found.append(httpx.get(f"{address}api/v1/errors", trust_env=False, timeout=60).status_code)
+
+        large = [threading.Thread(target=tag, args=(80,)) for _ in range(3)]
+        large += [threading.Thread(target=errors) for _ in range(2)]
+        for thread in large:
+            thread.start()
+        while client.service.counts.at_work < len(large):
+            time.sleep(0.01)
+        for path in ("/api/v1/tag", "/api/v1/lattice"):
+            assert client.post(path, json={"text": "a"}).status_code == 200
+        assert client.post("/process", data={"data": "a", "input": "horizontal"}).status_code == 200
+        assert found == []
+        for thread in large:
+            thread.join()
+        assert found == [200] * len(large)
+
+
+def test_work_for_a_client_that_has_gone_ends(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two sentences, long before the request is done."""
+    calls: list[int] = []
+    monkeypatch.setattr("vcrf.web.api.sentence_view", lambda *_: calls.append(1) or time.sleep(0.06))
+    body = json.dumps({"sentences": [["a"]] * 1000, "k": 0}).encode()
+    head = f"POST /api/v1/tag HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    for client in opened(models):
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head.encode() + b"\r\n\r\n" + body)
+            while not calls:
+                time.sleep(0.01)
+        while client.service.counts.at_work:
+            time.sleep(0.02)
+        assert len(calls) < 200
+
+
 def test_a_body_that_does_not_come_is_given_up(models: Any) -> None:
     """408, and a client that leaves in the middle disturbs nobody."""
     for client in opened(models, limits=Limits(seconds=0.3)):

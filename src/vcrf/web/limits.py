@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from vcrf.errors import VcrfError
 
@@ -41,22 +40,6 @@ class Limits:
     head: float = 10.0
     idle: int = 20
     unread: float = 20.0
-
-    def deadline(self) -> Deadline:
-        """The end of the time for what begins now."""
-        return Deadline(time.monotonic() + self.seconds, self.seconds)
-
-
-class Deadline(NamedTuple):
-    """When a request is given up, and how many seconds it had."""
-
-    end: float
-    seconds: float
-
-    def check(self) -> None:
-        """Refuse to go on when the time is over."""
-        if time.monotonic() > self.end:
-            raise Refused(503, f"This takes more than {self.seconds:g} seconds. Send it in parts.")
 
 
 class Refused(VcrfError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from vcrf.data.raw import InputFormat, OutputFormat, RawSentence, check_written_column, raw_content
 from vcrf.labelling.labelling import Wanted, label_file
@@ -21,9 +21,20 @@ def listed(models: Models) -> dict[str, Any]:
     return {"models": {name: ["tagger"] for name in names}, "default_model": names[0] if names else ""}
 
 
-def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[str, Any]:
-    """Label the field data; the answer as UDPipe gives it, and the number of tokens."""
-    deadline = limits.deadline()
+class Processing(NamedTuple):
+    """A request that is begun: the name of the model, what is read so far, and what is written, piece by piece."""
+
+    model: str
+    read: Counted
+    pieces: Iterator[str]
+
+    def answer(self, pieces: list[str]) -> dict[str, Any]:
+        """The answer as UDPipe gives it."""
+        return {"model": self.model, "acknowledgements": [], "result": "".join(pieces)}
+
+
+def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> Processing:
+    """Begin to label the field data."""
     served = models.get(_text(fields, "model"))
     _check_wanted(fields)
     wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
@@ -33,15 +44,11 @@ def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[st
         content, "data", cast(InputFormat, _choice(fields, "input", INPUTS)), facts.layout if facts else None
     )  # fmt: skip
     check_written_column(file, wanted.marginals, wanted.output_format)
-    counted = _Counted(file.blocks, limits)
-    pieces = []
-    for piece in label_file(served.tagger, file._replace(blocks=counted), wanted):
-        deadline.check()
-        pieces.append(piece)
-    return {"model": served.name, "acknowledgements": [], "result": "".join(pieces), "n_tokens": counted.n_tokens}
+    counted = Counted(file.blocks, limits)
+    return Processing(served.name, counted, iter(label_file(served.tagger, file._replace(blocks=counted), wanted)))
 
 
-class _Counted:
+class Counted:
     """Blocks of sentences, as long as they have no more tokens than a request may."""
 
     def __init__(self, blocks: Iterator[list[RawSentence]], limits: Limits) -> None:
