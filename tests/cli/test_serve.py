@@ -46,7 +46,10 @@ def test_serve_answers_and_ends_in_order(
         process.send_signal(number)
         assert process.wait(30) == code
         assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
+        said = process.stderr.read()
+        assert said.endswith(b"Stopped.\n")
+        assert b"Traceback" not in said
+        assert b"Interrupted" not in said
     finally:
         process.kill()
         process.communicate()

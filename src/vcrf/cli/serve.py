@@ -88,11 +88,14 @@ def serve(
     except BaseException:
         listening.close()
         raise
+    is_stopped = False
     try:
         server.serve(service, listening, lambda: _begin(address, open_page, served))
     except KeyboardInterrupt:
+        is_stopped = True
+    if is_stopped:  # an exit out of the handler would look like work that was interrupted
         say("Stopped.")
-        raise typer.Exit(exit_code()) from None
+        raise typer.Exit(exit_code())
 
 
 def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
