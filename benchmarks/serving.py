@@ -132,9 +132,36 @@ async def slow(port: int) -> str:
     return f"{status} after 40 bytes in 4 seconds"
 
 
+async def silent(port: int) -> str:
+    """More connections than there may be, each with half a head; then one that asks."""
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(600)]
+    for _, writer in held:
+        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    began = time.perf_counter()
+    status, _ = await one(port, request("GET", "/health"))
+    took = time.perf_counter() - began
+    for _, writer in held:
+        writer.transport.abort()
+    return f"{len(held)} connections with half a head; /health answered {status} after {1000 * took:.0f} ms"
+
+
+async def two_large(port: int) -> str:
+    """Two requests near the limits at once."""
+    text = "\n".join([SENTENCE] * 10_000)
+    told = []
+    for path, message in {
+        "/process": request("POST", "/process", ("input=horizontal&data=" + text.replace(" ", "+")).encode(), FORM),
+        "/api/v1/tag": request("POST", "/api/v1/tag", json.dumps({"text": text, "k": 0}).encode()),
+    }.items():
+        began = time.perf_counter()
+        statuses = [status for status, _ in await asyncio.gather(one(port, message), one(port, message))]
+        told.append(f"{path} twice with 190,000 tokens: {statuses} after {time.perf_counter() - began:.1f} s")
+    return "; ".join(told)
+
+
 BAD: dict[str, Callable[[int], Awaitable[str]]] = {
     "10 MB body": large_body, "1,000 tokens a sentence, 5 best": long_sentence, "invalid UTF-8": no_text,
-    "forged paths": forged_path, "aborted": aborted, "slow": slow,
+    "forged paths": forged_path, "aborted": aborted, "slow": slow, "silent": silent, "large": two_large,
 }  # fmt: skip
 
 
@@ -159,11 +186,15 @@ async def measure(port: int, pid: int, seconds: float, n_connections: int) -> in
         print(f"{name}: {load.told(time.perf_counter() - began)}")
         print(f"  memory {before:.0f} MB before, {resident(pid):.0f} MB after")
         n_errors += load.n_errors
-    others = Load(port, messages["/process, one sentence of 19 tokens"], 10, 12.0)
+    others = Load(port, messages["/process, one sentence of 19 tokens"], 10, 600.0)
     serving = asyncio.create_task(others.run())
     began = time.perf_counter()
     for name, client in BAD.items():
+        seen = len(others.latencies)
         print(f"{name}: {await client(port)}")
+        slowest = max(others.latencies[seen:], default=float("nan"))
+        print(f"  meanwhile {len(others.latencies) - seen:,} others, the slowest after {1000 * slowest:.0f} ms")
+    others.end = 0.0
     await serving
     print(f"meanwhile, 10 connections: {others.told(time.perf_counter() - began)}; memory {resident(pid):.0f} MB")
     return n_errors + others.n_errors

@@ -46,7 +46,10 @@ def test_serve_answers_and_ends_in_order(
         process.send_signal(number)
         assert process.wait(30) == code
         assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
+        said = process.stderr.read()
+        assert said.endswith(b"Stopped.\n")
+        assert b"Traceback" not in said
+        assert b"Interrupted" not in said
     finally:
         process.kill()
         process.communicate()
@@ -62,6 +65,14 @@ def test_a_token_is_made_and_told(model: Path) -> None:
     finally:
         process.terminate()
         process.communicate()
+
+
+def test_a_token_that_no_header_carries_is_refused(call: Call, model: Path) -> None:
+    """Exit code 2 and what to do; the secret itself is not repeated."""
+    for token in ("geheimnisß", "two words", "", "தமிழ்"):
+        said = call("serve", model, "--token", token, "--port", 0, code=2).stderr
+        assert "`--token auto` makes one" in said
+        assert not token or token not in said
 
 
 def test_other_machines_are_warned_of(model: Path) -> None:
@@ -104,8 +115,8 @@ def test_the_page_is_opened_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_the_extra_it_is_named(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What to install."""
     monkeypatch.setattr("vcrf.web.server.find_spec", lambda _: None)
-    assert "pip install 'vcrf[web]'" in call("serve", model, code=1).stderr
-    assert "vcrf[web]" in call("train", model, "-o", model.parent / "x.vcrf", "--watch", code=1).stderr
+    assert "pip install 'vcrf[web]'" in call("serve", model, code=2).stderr
+    assert "vcrf[web]" in call("train", model, "-o", model.parent / "x.vcrf", "--watch", code=2).stderr
 
 
 def test_training_is_watched(treebank_file: Path, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vcrf import read_corpus
+from vcrf import VCRF, read_corpus
 from vcrf.data import Corpus
 from vcrf.data.layout import conllu_layout
 from vcrf.errors import InputError, WriteError
@@ -110,6 +111,46 @@ def test_training_takes_the_answers_in(annotating: Annotating, pool: Any, corpus
     assert new.facts is not None
     assert new.facts.n_sentences == N_TRAIN + 3
     assert annotating.view(1, "entropy", "token")["model"] == RETRAINED
+
+
+def test_a_service_that_starts_again_goes_on_with_the_retrained_model(
+    annotating: Annotating, pool: Any, corpus: Corpus, models: Any
+) -> None:
+    """It is read, listed and suggests; one with other labels is refused, and the name of another model is kept."""
+    annotating.answer(pool[0][0], corpus.labels[POOL][0])
+    annotating.retrain()
+    while annotating.retraining.is_running:
+        time.sleep(0.05)
+    own = Models(list(models))
+    again = Annotating(own, pool, annotating.path)
+    assert [served.name for served in own] == ["good", "poor", RETRAINED]
+    assert again.view(1, "entropy", "token")["model"] == RETRAINED
+    taken = Models([replace(models.get("good"), name=RETRAINED)])
+    assert Annotating(taken, pool, annotating.path).tagger_name() == f"{RETRAINED}-2"
+    assert taken.get(RETRAINED).path != annotating.model_path
+    labels = [["X", "Y"] for _ in range(4)]
+    VCRF(recipe="paper").fit([["a", "b"]] * 4, labels).save(annotating.model_path)
+    with pytest.raises(InputError, match="other labels than"):
+        Annotating(Models(list(models)), pool, annotating.path)
+
+
+def test_two_tabs_get_different_sentences(annotating: Annotating, pool: Any) -> None:
+    """Each keeps its own when it asks again; the last ones are shared, and after a while everything is free."""
+    first, second, again = (
+        [tuple(task["tokens"]) for task in annotating.view(3, "entropy", "sentence", who)["tasks"]]
+        for who in ("a", "b", "a")
+    )
+    assert not set(first) & set(second)
+    assert first == again
+    everything = annotating.view(50, "entropy", "sentence", "c")["tasks"]
+    assert len(everything) == len(pool) - 6
+    assert not any(task["is_shared"] for task in everything)
+    rest = annotating.view(50, "entropy", "sentence", "d")["tasks"]
+    assert len(rest) == len(pool)
+    assert all(task["is_shared"] for task in rest)
+    annotating.handing.seconds = 0.0
+    assert not any(task["is_shared"] for task in annotating.view(50, "entropy", "sentence", "e")["tasks"])
+    assert annotating.view(0, "entropy", "sentence", "e")["tasks"] == []
 
 
 def test_without_training_data_it_says_so(models: Any, pool: Any, tmp_path: Path) -> None:

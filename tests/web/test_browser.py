@@ -168,6 +168,84 @@ def test_tag_shows_labels_and_obeys(browser: Browser, corpus: Corpus, good: Path
     assert len(browser.texts(".sequences li")) == 5
 
 
+def test_the_keyboard_stays_where_it_is(browser: Browser, corpus: Corpus) -> None:
+    """After a label is forced, freed again, and after a confusion is chosen and left."""
+    browser.open("#/tag?t=1&text=" + quote(" ".join(sentence(corpus))))
+    browser.wait("return document.querySelectorAll('.posterior tbody tr').length === 5")
+    name = browser.run(
+        "const button = document.querySelector('.posterior tbody tr:nth-child(2) button'); button.focus(); "
+        "return button.getAttribute('aria-label')"
+    )
+    for pressed in ("true", "false"):
+        browser.keys("\ue007")  # Enter
+        browser.wait(f"return document.querySelector('[aria-label=\"{name}\"]').ariaPressed === '{pressed}'")
+        assert browser.run("return document.activeElement.getAttribute('aria-label')") == name
+    browser.open("#/errors")
+    name = browser.run(
+        "const cell = document.querySelector('.cell'); cell.focus(); return cell.getAttribute('aria-label')"
+    )
+    browser.keys("\ue007")
+    browser.wait("return location.hash.includes('true=')")
+    browser.wait("return document.querySelector('.cell[aria-pressed=true]') !== null")
+    assert browser.run("return document.activeElement.getAttribute('aria-label')") == name
+    browser.run("[...document.querySelectorAll('button')].find((b) => b.innerText === 'All confusions').focus()")
+    browser.keys("\ue007")
+    browser.wait("return !location.hash.includes('true=')")
+    browser.wait("return document.querySelector('.cell[aria-pressed=true]') === null")
+    assert browser.run("return document.querySelector('main .view').contains(document.activeElement)")
+    browser.open("#/trust")
+    browser.run("[...document.querySelectorAll('select')].at(-1).focus()")
+    browser.keys("\ue015")  # down
+    browser.wait("return location.hash.includes('confidence=0.99')")
+    assert browser.run("return document.activeElement.closest('label').innerText.includes('Confidence')")
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("#/tag?t=x&s=-1&text=a+b", "The address says t=x; expected is a whole number."),
+        ("#/tag?k=1e9&text=a+b", "The address says k=1e9; expected is a whole number up to 100."),
+        ("#/tag?t=0&text=a+b&a=0.0:NOPE", "The address says a=0.0:NOPE; expected is a place and labels"),
+        ("#/tag?model=nope&text=a+b", "There is no model nope here: this is good."),
+        ("#/why?t=x&text=a+b", "The address says t=x; expected is a whole number."),
+        ("#/why?t=99&text=a+b", ""),
+        ("#/lattice?text=a+b&a=%E0%A4%A;;x", "The address says a="),
+        ("#/errors?sort=luck", "The address says sort=luck; expected is one of surest, doubtful"),
+        ("#/trust?unit=page&confidence=2", "The address says confidence=2; expected is one of 0.9"),
+        ("#/compare?a=nope", "The address says a=nope; expected is one of good, poor"),
+        ("#/label?by=luck", "The address says by=luck; expected is one of least-confidence"),
+        ("#/nothing", ""),
+        ("#/trust?model=poor", "poor is not calibrated: run `vcrf calibrate MODEL DATA`"),
+    ],
+)
+def test_odd_addresses_are_answered_kindly(browser: Browser, address: str, said: str) -> None:
+    """What makes no sense is left out and said in words; the view is there, and the console is quiet."""
+    browser.open(address)
+    if "text=" in address:
+        browser.wait("return document.querySelectorAll('.token, svg.lattice').length > 0")
+    assert said in browser.text("main")
+    for raw in ("undefined", "NaN", "null", "not a function", "position:", "allowed, token"):
+        assert raw not in browser.text("main")
+
+
+def test_reasons_say_what_is_forced(browser: Browser, corpus: Corpus) -> None:
+    """From Tag to Why the forced label goes along, and the reasons are given it."""
+    tokens = sentence(corpus)
+    browser.open("#/tag?t=1&text=" + quote(" ".join(tokens)))
+    browser.wait("return document.querySelectorAll('.posterior tbody tr').length === 5")
+    second = browser.text(".posterior tbody tr:nth-child(2) th")
+    browser.click(".posterior tbody tr:nth-child(2) td.acts button")
+    browser.wait("return document.querySelectorAll('.sentences .token.bound').length === 1")
+    forced = browser.texts(".sentences .tag")
+    browser.run("[...document.querySelectorAll('a')].find((a) => a.innerText === 'Why this label?').click()")
+    browser.wait("return document.querySelector('.headline')?.innerText.includes('no other label is possible')")
+    assert browser.texts(".sentence .tag") == forced
+    assert forced[1] == second
+    assert "forced or forbidden at 1 token: these are the reasons given that" in browser.text("main")
+    browser.run("[...document.querySelectorAll('nav a')].find((a) => a.innerText === 'Lattice').click()")
+    browser.wait("return document.querySelector('.hint')?.innerText.includes('forced or forbidden at 1 token')")
+
+
 def test_tokens_are_reached_with_arrows(browser: Browser, corpus: Corpus) -> None:
     """The arrow keys go from token to token, and choose."""
     browser.open("#/tag?t=0&text=" + quote(" ".join(sentence(corpus))))
@@ -318,6 +396,58 @@ def test_label_keeps_every_answer(browser: Browser, pool_file: Path) -> None:
     browser.run("[...document.querySelectorAll('button')].find((b) => b.innerText === 'Retrain').click()")
     browser.wait("return document.querySelector('.state').innerText.startsWith('Trained on 1 answers')", 120)
     assert pool_file.with_suffix(".vcrf").exists()
+    # The new model can be chosen at once.
+    browser.wait("return [...document.querySelectorAll('#controls option')].some((o) => o.value === 'retrained')")
+
+
+def test_two_tabs_label_different_sentences(browser: Browser) -> None:
+    """The second is not given what the first has; what is left for later does not come back at once."""
+    browser.open("#/label")
+    browser.wait("return !!document.querySelector('.workbench')")
+    seen, first = [], browser.driver.current_window_handle
+    for _ in range(7):
+        seen.append(browser.texts(".workbench .word"))
+        browser.keys("s")
+        browser.wait(
+            "return JSON.stringify([...document.querySelectorAll('.workbench .word')].map((e) => e.innerText)) "
+            f"!== {json.dumps(json.dumps(seen[-1], ensure_ascii=False, separators=(',', ':')))}"
+        )
+    assert len({tuple(words) for words in seen}) == 7
+    browser.driver.switch_to.new_window("tab")
+    try:
+        browser.open("#/label")
+        browser.wait("return !!document.querySelector('.workbench')")
+        assert browser.texts(".workbench .word") not in seen
+        assert "another tab" not in browser.text(".workbench")
+    finally:
+        browser.driver.close()
+        browser.driver.switch_to.window(first)
+
+
+def test_a_service_that_has_died_loses_nothing(driver: Any, models: Any, corpus: Corpus, tmp_path: Path) -> None:
+    """Export, saving and later say so; the sentence and its labels stay on the page."""
+    from vcrf.web.models import Models
+
+    own, path = Models(list(models)), tmp_path / "answers.conllu"
+    annotating = Annotating(own, [(tokens, "p:1") for tokens in corpus.tokens[60:62]], path)
+    annotating.answer(corpus.tokens[60], corpus.labels[60])
+    kept, listening = path.read_bytes(), listen("127.0.0.1", 0)
+    with serving(Service(own, annotating=annotating), listening):
+        page = Browser(driver, address_of(listening, "127.0.0.1"))
+        page.open("#/label")
+        page.wait("return !!document.querySelector('.workbench')")
+        page.run("document.querySelector('.workbench').focus()")
+        page.keys("2")
+        labels = page.texts(".workbench .tag")
+    page.run("[...document.querySelectorAll('button')].find((b) => b.innerText === 'Export CoNLL-U').click()")
+    page.wait("return document.querySelector('.state').innerText.includes('safe in answers.conllu')")
+    for key, said in {"s": "does not answer", "\ue007": "Not saved"}.items():
+        page.run("document.querySelector('.workbench').focus()")
+        page.keys(key)
+        page.wait(f"return document.querySelector('.state').innerText.includes('{said}')")
+    assert page.texts(".workbench .tag") == labels
+    assert path.read_bytes() == kept
+    assert all("ERR_CONNECTION_REFUSED" in said for said in page.complaints())
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -371,9 +501,10 @@ def test_views_are_accessible(browser: Browser, axe: str, view: str, scheme: str
 
 def test_a_token_opens_the_page(driver: Any, models: Any) -> None:
     """The address that is printed has the token; without it the page says what is missing."""
-    service, listening = Service(models, token="secret"), listen("127.0.0.1", 0)
+    secret = "50%25#?&/+secret"
+    service, listening = Service(models, token=secret), listen("127.0.0.1", 0)
     with serving(service, listening):
-        page = Browser(driver, address_of(listening, "127.0.0.1", "secret"))
+        page = Browser(driver, address_of(listening, "127.0.0.1", secret))
         page.open()
         assert "secret" not in page.run("return location.href")
         other = Browser(driver, address_of(listening, "localhost"))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from commands import Call
 from vcrf import load
 from vcrf.data import Corpus
 from vcrf.errors import InputError
+from vcrf.labelling.viewing import sentence_page
 from vcrf.page.files import MODULES, PAGE_FILES, page_file
 from vcrf.page.standalone import joined_modules, standalone
 from vcrf.solvers.result import IterationRecord
@@ -72,9 +74,18 @@ def test_titles_are_escaped() -> None:
 
 
 def test_a_page_is_about_words(good: Path) -> None:
-    """An empty sentence is refused."""
-    with pytest.raises(InputError, match="a sentence of words"):
-        load(good).render([])
+    """Anything else is refused, with the token that is wrong; text is split at blanks."""
+    tagger = load(good)
+    assert '"tokens": ["abc"]' in str(tagger.render("abc"))
+    wrong: dict[str, Any] = {
+        "got no token": [], r"got '' at token 1": ["a", ""], r"got 3 at token 0": [3], r"got b'ab'": b"ab",
+        "got None": None, r"token 1, 'x\\ud800', has half a character": ["a", "x\ud800"], "half a char": "a \udcff",
+    }  # fmt: skip
+    for said, sentence in wrong.items():
+        with pytest.raises(InputError, match=said):
+            tagger.render(sentence)
+    with pytest.raises(InputError, match=r"expected a list of tokens, got 'abc'"):
+        sentence_page(tagger, "abc")
 
 
 def test_explain_and_eval_write_pages(good: Path, treebank: Path, tmp_path: Path) -> None:

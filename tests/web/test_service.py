@@ -103,9 +103,10 @@ def test_bytes_that_are_no_text_are_refused(client: Any) -> None:
     assert (reply.status_code, "UTF-8" in reply.text) == (400, True)
     reply = client.post("/api/v1/tag", content=b'{"text": "\xff"}', headers={"Content-Type": "application/json"})
     assert reply.json() == {"error": "Expected a JSON object in UTF-8."}
-    body = b'{"text": "a \\ud800 b"}'  # half a character, escaped
-    reply = client.post("/api/v1/tag", content=body, headers={"Content-Type": "application/json"})
-    assert reply.status_code == 400
+    for body in (b'{"text": "a \\ud800 b"}', b'{"tokens": ["\\udcff"]}', b'{"sentences": [["\\udcff"]]}'):
+        # Half a character, escaped.
+        reply = client.post("/api/v1/tag", content=body, headers={"Content-Type": "application/json"})
+        assert (reply.status_code, "half of one" in reply.json()["error"]) == (400, True)
 
 
 # ---- JSON ----
@@ -155,6 +156,22 @@ def test_explanations_sum_to_the_difference(client: Any, corpus: Corpus) -> None
     for each in every:
         assert math.fsum(c["value"] for c in each["contributions"]) == pytest.approx(each["difference"])
     assert ask(client, "/explain", {"tokens": tokens, "position": 1})["explanations"] == [every[1]]
+
+
+def test_reasons_are_given_what_is_allowed(client: Any, corpus: Corpus) -> None:
+    """Both sequences obey; a forced label has no runner-up, and other tokens have the labels that Tag shows."""
+    (tokens,) = words(corpus)
+    free = ask(client, "/tag", {"tokens": tokens})
+    other = next(name for name in free["names"] if name != free["sentences"][0]["labels"][0])
+    allowed = [[other], *[None] * (len(tokens) - 1)]
+    (bound,) = ask(client, "/tag", {"tokens": tokens, "allowed": [allowed]})["sentences"]
+    found = ask(client, "/explain", {"tokens": tokens, "allowed": allowed})["explanations"]
+    assert [each["label"] for each in found] == bound["labels"]
+    assert (found[0]["label"], found[0]["runner_up"]) == (other, None)
+    for each, p in zip(found, bound["probabilities"], strict=True):
+        assert each["probability"] == pytest.approx(p, abs=1e-5)
+        assert each["runner_up"] is None or each["runner_up_sequence"][0] == other
+        assert math.fsum(c["value"] for c in each["contributions"]) == pytest.approx(each["difference"])
 
 
 def test_arcs_of_the_lattice_sum_to_its_labels(client: Any, corpus: Corpus) -> None:
@@ -231,6 +248,8 @@ def test_suggest_orders_sentences(client: Any, corpus: Corpus) -> None:
         ("/tag", [1], "Expected a JSON object"),
         ("/explain", {"tokens": ["a"], "position": 1}, "position: expected a whole number"),
         ("/explain", {"tokens": []}, "got no token"),
+        ("/explain", {"tokens": ["a"], "allowed": [["x"]]}, "allowed, token 0: expected labels of the model"),
+        ("/explain", {"tokens": ["a"], "allowed": "x"}, "allowed: expected null, or a list"),
         ("/lattice", {"tokens": ["a"], "model": "/etc/passwd"}, "There is no model"),
         ("/suggest", {"sentences": [["a"]], "by": "luck"}, "by"),
     ],
@@ -252,6 +271,35 @@ def test_a_model_without_calibration_and_missing_data_say_so(models: Any) -> Non
         assert "--data" in client.get("/api/v1/errors").json()["error"]
         assert "start with two" in client.get("/api/v1/compare").json()["error"]
         assert "--pool" in client.get("/api/v1/label").json()["error"]
+
+
+def test_answers_about_trust_are_few(client: Any, models: Any) -> None:
+    """Any share may be asked for, and any unit be wrong: only the last answers are kept."""
+    from vcrf.web.models import MOST_RECENT
+
+    for i in range(1, 40):
+        ask(client, "/trust", confidence=0.9 + i / 1000)
+        assert client.get("/api/v1/trust", params={"unit": f"x{i}"}).status_code == 400
+    assert len(models.get("good").recent) <= MOST_RECENT
+    assert ask(client, "/trust", confidence=0.939)["confidence"] == 0.939
+
+
+def test_what_is_remembered_is_computed_once() -> None:
+    """Of the keys asked for last; what failed is tried again."""
+    from vcrf.web.models import Remembered
+
+    found, computed = Remembered(2), []
+
+    def get(key: int) -> int:
+        return found.get(key, lambda: computed.append(key) or key)  # type: ignore[func-returns-value]
+
+    for key in (1, 2, 1, 3, 1, 2):
+        assert get(key) == key
+    assert computed == [1, 2, 3, 2]
+    with pytest.raises(ZeroDivisionError):
+        found.get(9, lambda: 1 // 0)
+    assert len(found) == 2
+    assert found.get(9, lambda: 7) == 7
 
 
 # ---- safety ----
@@ -339,6 +387,61 @@ def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.Monkey
         assert client.post("/api/v1/lattice", json={"text": "a"}).status_code == 503
         assert client.post("/api/v1/tag", json={"text": "a"}).status_code == 200
         release.set()
+
+
+def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there are workers, each of which takes seconds: a small one is answered in between."""
+    import threading
+
+    import httpx
+
+    from vcrf.labelling.viewing import sentence_view
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.05)
+        return sentence_view(*args)
+
+    monkeypatch.setattr("vcrf.web.api.sentence_view", slow)
+    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: time.sleep(4.0))
+    found: list[int] = []
+    for client in opened(models, n_workers=2):
+
+        def tag(n: int, address: Any = client.base_url) -> None:
+            body = {"sentences": [["a", "b"]] * n, "k": 0}
+            found.append(httpx.post(f"{address}api/v1/tag", json=body, trust_env=False, timeout=60).status_code)
+
+        def errors(address: Any = client.base_url) -> None:
+            found.append(httpx.get(f"{address}api/v1/errors", trust_env=False, timeout=60).status_code)
+
+        large = [threading.Thread(target=tag, args=(80,)) for _ in range(3)]
+        large += [threading.Thread(target=errors) for _ in range(2)]
+        for thread in large:
+            thread.start()
+        while client.service.counts.at_work < len(large):
+            time.sleep(0.01)
+        for path in ("/api/v1/tag", "/api/v1/lattice"):
+            assert client.post(path, json={"text": "a"}).status_code == 200
+        assert client.post("/process", data={"data": "a", "input": "horizontal"}).status_code == 200
+        assert found == []
+        for thread in large:
+            thread.join()
+        assert found == [200] * len(large)
+
+
+def test_work_for_a_client_that_has_gone_ends(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two sentences, long before the request is done."""
+    calls: list[int] = []
+    monkeypatch.setattr("vcrf.web.api.sentence_view", lambda *_: calls.append(1) or time.sleep(0.06))
+    body = json.dumps({"sentences": [["a"]] * 1000, "k": 0}).encode()
+    head = f"POST /api/v1/tag HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    for client in opened(models):
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=20) as connection:
+            connection.sendall(head.encode() + b"\r\n\r\n" + body)
+            while not calls:
+                time.sleep(0.01)
+        while client.service.counts.at_work:
+            time.sleep(0.02)
+        assert len(calls) < 200
 
 
 def test_a_body_that_does_not_come_is_given_up(models: Any) -> None:

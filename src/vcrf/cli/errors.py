@@ -26,14 +26,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        from vcrf.errors import InputError, VcrfError
+        from vcrf.errors import InputError, MissingExtraError, VcrfError
 
         try:
             with stoppable():
                 _check_streams()
                 command(*args, **kwargs)
                 sys.stdout.flush()
-        except InputError as error:
+        except (InputError, MissingExtraError) as error:
             fail(in_options(str(error)), WRONG_CALL)
         except BrokenPipeError:
             _leave_quietly()

@@ -89,11 +89,14 @@ def serve(
     except BaseException:
         listening.close()
         raise
+    is_stopped = False
     try:
         server.serve(service, listening, lambda: _begin(address, open_page, served))
     except KeyboardInterrupt:
+        is_stopped = True
+    if is_stopped:  # an exit out of the handler would look like work that was interrupted
         say("Stopped.")
-        raise typer.Exit(exit_code()) from None
+        raise typer.Exit(exit_code())
 
 
 def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
@@ -142,6 +145,8 @@ def _secret(token: str | None, host: str) -> str:
 
     if token == "auto":
         token = server.new_token()
+    elif token is not None:
+        server.check_token(token)
     if not server.is_loopback(host):
         unguarded = "Anyone there can use the models and see the data: add --token auto."
         say(f"Warning: {host} can be reached by other machines. {'They need the token.' if token else unguarded}")

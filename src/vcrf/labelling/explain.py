@@ -80,7 +80,10 @@ class TokenExplanation:
 
 
 def explain(
-    tagger: Tagger, sentence: Sequence[object], positions: Sequence[int] | None = None
+    tagger: Tagger,
+    sentence: Sequence[object],
+    positions: Sequence[int] | None = None,
+    allowed: Sequence[Any] | None = None,
 ) -> list[TokenExplanation]:  # fmt: skip
     """Explain the label of every token of a sentence, or of some. The time of all grows with the square of its length.
 
@@ -90,6 +93,8 @@ def explain(
         Its constraints hold for both sequences.
     sentence : sequence of tokens, of the kind the model was trained on
     positions : tokens to explain, from 0; None means all
+    allowed : optional
+        One entry a token: None, a label (forced) or the labels that may stand there. It holds for both sequences.
 
     Returns
     -------
@@ -101,7 +106,8 @@ def explain(
         raise InputError(f"A position is a token from 0 to {len(sentence) - 1}: got {list(chosen)}.")
     if not len(sentence):
         return []
-    lattice = tagger.lattice(sentence)
+    ((_, scores),) = tagger._scored([sentence], None, None if allowed is None else [allowed])
+    lattice = scores.lattice(0)
     best, _ = lattice.viterbi()
     features = _Features(tagger.model_, read_text([sentence]))
     marginals = lattice.label_marginals()

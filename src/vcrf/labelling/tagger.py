@@ -257,7 +257,7 @@ class Tagger(Trusting):
         from vcrf.data.raw import split_tokens
         from vcrf.labelling.viewing import sentence_page
 
-        return sentence_page(self, split_tokens(sentence) if isinstance(sentence, str) else list(sentence), k)
+        return sentence_page(self, split_tokens(sentence) if isinstance(sentence, str) else sentence, k)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

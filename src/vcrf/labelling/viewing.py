@@ -14,6 +14,7 @@ from vcrf.errors import InputError
 from vcrf.labelling.attributes import reads_attributes, token_texts
 from vcrf.labelling.explain import TokenExplanation, explain
 from vcrf.lattice import DenseLattice, Lattice
+from vcrf.strings import has_surrogate
 from vcrf.types import Floats, Label
 
 if TYPE_CHECKING:
@@ -73,9 +74,15 @@ def own_labels(tagger: Tagger, allowed: Sequence[Any], n_tokens: int) -> list[li
     return found
 
 
-def why_view(tagger: Tagger, tokens: Sequence[Any], positions: Sequence[int] | None = None) -> dict[str, Any]:
-    """Why tokens have their labels: see `vcrf.labelling.explain`."""
-    explained = explain(tagger, tokens, positions)
+def why_view(
+    tagger: Tagger,
+    tokens: Sequence[Any],
+    positions: Sequence[int] | None = None,
+    allowed: Sequence[Any] | None = None,
+) -> dict[str, Any]:
+    """Why tokens have their labels, given what is allowed: see `vcrf.labelling.explain`."""
+    choices = None if allowed is None else own_labels(tagger, allowed, len(tokens))
+    explained = explain(tagger, tokens, positions, choices)
     places = range(len(tokens)) if positions is None else positions
     shown = token_texts(tokens)
     return {
@@ -141,9 +148,10 @@ def sentence_page(tagger: Tagger, tokens: Sequence[Any], k: int = 5) -> Page:
     """The views of one sentence as a page that needs no service."""
     from vcrf.page.standalone import standalone
 
-    is_words = all(isinstance(token, str) and token for token in tokens)
-    if not tokens or not (is_words or reads_attributes(tagger._model())):
-        raise InputError(f"A page shows a sentence of words: expected tokens as str, none empty, got {tokens!r}.")
+    if not reads_attributes(tagger._model()):
+        _check_words(tokens)
+    elif not tokens:
+        raise InputError("A page shows a sentence, got no token.")
     names = [str(label) for label in tagger._model().labels]
     answers = {
         "/tag": {"names": names, "sentences": [sentence_view(tagger, tokens, k)]},
@@ -151,6 +159,26 @@ def sentence_page(tagger: Tagger, tokens: Sequence[Any], k: int = 5) -> Page:
         "/lattice": lattice_view(tagger, tokens),
     }
     return standalone("vcrf", ["tag", "why", "lattice"], answers, labels=names, models=[])
+
+
+def _check_words(tokens: Sequence[Any]) -> None:
+    """Refuse what is no sentence of words; of a long one only what is wrong is shown."""
+    if isinstance(tokens, (str, bytes)) or not isinstance(tokens, Sequence):
+        got = repr(tokens)
+        raise InputError(f"A page shows a sentence of words: expected a list of tokens, got {got[:60]}.")
+    if not tokens:
+        raise InputError("A page shows a sentence of words, got no token.")
+    for t, token in enumerate(tokens):
+        if not isinstance(token, str) or not token:
+            got = repr(token)
+            raise InputError(
+                f"A page shows a sentence of words: expected tokens as str, none empty, got {got[:60]} at token {t}."
+            )
+        if has_surrogate(token):
+            raise InputError(
+                f"A page shows a sentence of words: token {t}, {ascii(token)[:60]}, has half a character (a lone "
+                "surrogate), which no file takes. Read the text as UTF-8."
+            )
 
 
 def _rounded(p: float) -> float:

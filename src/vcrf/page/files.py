@@ -8,8 +8,8 @@ from importlib.resources import files
 VIEWS = ("tag", "why", "lattice", "errors", "trust", "training", "compare", "families", "label")
 # In an order in which each file needs only those before it: `standalone` joins them in this order.
 MODULES = (
-    "dom.js", "colours.js", "charts.js", "api.js", "views/sentence.js", *(f"views/{name}.js" for name in VIEWS),
-    "app.js",
+    "dom.js", "colours.js", "charts.js", "api.js", "address.js", "views/sentence.js",
+    *(f"views/{name}.js" for name in VIEWS), "app.js",
 )  # fmt: skip
 PAGE_FILES = ("index.html", "style.css", "icon.svg", *MODULES)
 

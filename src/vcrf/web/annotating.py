@@ -1,7 +1,7 @@
 """The Label view: sentences of a pool that are worth labelling, answers in a file, a model that learns from them.
 
 An answer is in the file before the browser is told so: the file is written whole and moved into place each time. A
-service that starts with the file of an earlier one goes on where that ended.
+service that starts with the file of an earlier one goes on where that ended, with the model that was trained last.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from vcrf.data.readers import read_corpus, read_with_layout
 from vcrf.data.text import read_text
 from vcrf.errors import InputError, VcrfError
 from vcrf.files import check_target, replacing
+from vcrf.web.handing import Handing
 from vcrf.web.limits import Refused
 from vcrf.web.models import Models, Served, read_served
 
@@ -71,7 +72,31 @@ class Annotating:
         self._stamp: tuple[int, ...] = ()
         self._read_again()
         self.retraining = Retraining()
+        self.handing, self._choosing = Handing(), threading.Lock()
         self._thread: threading.Thread | None = None
+        self.name = self._free_name()
+        self._read_retrained()
+
+    def _free_name(self) -> str:
+        """A name for the retrained model that no other has."""
+        taken, name, n = {served.name for served in self.models}, RETRAINED, 1
+        while name in taken:
+            n += 1
+            name = f"{RETRAINED}-{n}"
+        return name
+
+    def _read_retrained(self) -> None:
+        """Go on with the model of an earlier service."""
+        if not self.model_path.exists():
+            return
+        found = read_served(self.model_path, self.name)
+        labels = [{str(label) for label in served.tagger.model_.labels} for served in (found, self.models.get())]
+        if labels[0] != labels[1]:
+            raise InputError(
+                f"{self.model_path}: the model that was trained on the answers has other labels than "
+                f"{self.models.get().path}. Move it away, or choose another file with --answers."
+            )
+        self.models.add(found)
 
     def _read_again(self) -> None:
         """Take what is in the file, if another service or an editor has written there; a file that is gone is not."""
@@ -88,25 +113,31 @@ class Annotating:
 
     def tagger_name(self) -> str:
         """The model that suggests."""
-        return RETRAINED if any(served.name == RETRAINED for served in self.models) else self.models.get().name
+        return self.name if any(served.name == self.name for served in self.models) else self.models.get().name
 
-    def view(self, n: int, by: str, per: str) -> dict[str, Any]:
-        """The next sentences, and how far the work is."""
+    def view(self, n: int, by: str, per: str, who: str = "") -> dict[str, Any]:
+        """The next sentences, and how far the work is; `who` asks is not given what others have at hand."""
         served = self.models.get(self.tagger_name())
         with self._lock:
             done = set(self._answers)
         left = [(tokens, source) for tokens, source in self.pool if tuple(tokens) not in done]
-        found = served.tagger.suggest([tokens for tokens, _ in left], n, by, per) if left else []
-        chosen = [left[s.number][0] for s in found]
+        with self._choosing:
+            # Rather twice than never: those who have the last ones may have gone.
+            offered = [row for row in left if not self.handing.is_out(tuple(row[0]), who)] or left
+            found = served.tagger.suggest([tokens for tokens, _ in offered], n, by, per) if offered and n else []
+            chosen = [offered[s.number][0] for s in found]
+            shared = [self.handing.is_out(tuple(tokens), who) for tokens in chosen]
+            self.handing.give([tuple(tokens) for tokens in chosen], who)
         posteriors = served.tagger.predict_marginals(chosen) if chosen else []
         tasks = [
             {
-                "tokens": list(tokens), "source": left[s.number][1], "usefulness": s.usefulness,
+                "tokens": list(tokens), "source": offered[s.number][1], "usefulness": s.usefulness,
+                "is_shared": is_shared,
                 "labels": [str(label) for label in s.labels],
                 "probabilities": [round(row[label], 4) for row, label in zip(rows, s.labels, strict=True)],
                 "posterior": [{str(label): round(p, 4) for label, p in row.items()} for row in rows],
             }
-            for s, tokens, rows in zip(found, chosen, posteriors, strict=True)
+            for s, tokens, rows, is_shared in zip(found, chosen, posteriors, shared, strict=True)
         ]  # fmt: skip
         return {
             "model": served.name, "labels": [str(label) for label in served.tagger.model_.labels], "tasks": tasks,
@@ -162,7 +193,7 @@ class Annotating:
         began = time.perf_counter()
         try:
             old = self.models.get(self.tagger_name())
-            served = retrained(old, self.training, answers, self.model_path, self.layout)
+            served = retrained(old, self.training, answers, self.model_path, self.layout, self.name)
         except (VcrfError, OSError, MemoryError) as error:
             self.retraining = Retraining(message=f"Training failed: {error}", n_answers=len(answers))
             return
@@ -173,7 +204,7 @@ class Annotating:
 
 
 def retrained(
-    old: Served, training: Corpus | None, answers: Sequence[Answer], path: Path, layout: Layout | None
+    old: Served, training: Corpus | None, answers: Sequence[Answer], path: Path, layout: Layout | None, name: str
 ) -> Served:  # fmt: skip
     """A model trained on more sentences, with the parameters and from the weights of another; written to a file."""
     from vcrf.estimators.file import load
@@ -189,7 +220,7 @@ def retrained(
     if estimator.model_.facts is not None and layout is not None:
         estimator.model_ = replace(estimator.model_, facts=estimator.model_.facts.with_layout(layout))
     estimator.save(path)
-    return read_served(path, RETRAINED)
+    return read_served(path, name)
 
 
 # ------------------------------------------------------------------------------------ files

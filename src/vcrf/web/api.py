@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -57,10 +57,24 @@ def _name(value: Any, field: str = "model") -> str:
 
 
 def _tokens(value: Any, field: str) -> list[str]:
-    is_tokens = isinstance(value, list) and all(isinstance(t, str) and t and not has_surrogate(t) for t in value)
-    if not is_tokens:
+    if not isinstance(value, list) or not all(isinstance(token, str) and token for token in value):
         raise Refused(400, f"{field}: expected a list of tokens, none of them empty.")
+    for token in value:
+        _check_characters(token, field)
     return list(value)
+
+
+def _check_characters(text: str, field: str) -> None:
+    if has_surrogate(text):
+        raise Refused(400, f"{field}: expected whole characters, got half of one (a lone surrogate, as \\ud800).")
+
+
+def _text(given: dict[str, Any]) -> str | None:
+    text = given.get("text")
+    if not isinstance(text, str):
+        return None
+    _check_characters(text, "text")
+    return text
 
 
 def _sentence(service: Service, served: Served, given: dict[str, Any]) -> list[Any]:
@@ -72,8 +86,8 @@ def _sentence(service: Service, served: Served, given: dict[str, Any]) -> list[A
         tokens = listed[0] if listed else []
     elif "tokens" in given:
         tokens = _tokens(given["tokens"], "tokens")
-    elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
-        tokens = split_tokens(given["text"])
+    elif (text := _text(given)) is not None:
+        tokens = split_tokens(text)
     else:
         raise Refused(400, "Expected `tokens`, a list, or `text`, a sentence with blanks between its tokens.")
     check_sentence(service.limits, len(tokens))
@@ -89,8 +103,8 @@ def _sentences(service: Service, served: Served, given: dict[str, Any]) -> list[
         if not isinstance(listed, list):
             raise Refused(400, "sentences: expected a list of lists of tokens.")
         found = [_tokens(tokens, "sentences") for tokens in listed]
-    elif isinstance(given.get("text"), str) and not has_surrogate(given["text"]):
-        found = [tokens for line in given["text"].split("\n") if (tokens := split_tokens(line))]
+    elif "tokens" not in given and (text := _text(given)) is not None:
+        found = [tokens for line in text.split("\n") if (tokens := split_tokens(line))]
     else:
         found = [_sentence(service, served, given)]
     # An empty sentence is work too.
@@ -128,17 +142,16 @@ async def _tag(service: Service, request: Request) -> Response:
         for tokens in sentences:
             check_sentence(service.limits, len(tokens))
 
-    def answer() -> dict[str, Any]:
-        choices, found, deadline = allowed or [None] * len(sentences), [], service.limits.deadline()
-        for x, choice in zip(sentences, choices, strict=True):
-            # Nobody waits any more: others do.
-            deadline.check()
-            found.append(sentence_view(served.tagger, x, k, _choice(choice)))
-        return {"model": served.name, "names": [str(y) for y in served.tagger.model_.labels], "sentences": found}
+    def views() -> Iterator[str]:
+        for x, choice in zip(sentences, allowed or [None] * len(sentences), strict=True):
+            yield to_json(sentence_view(served.tagger, x, k, _choice(choice)))
 
-    found = await service.work(answer)
+    found = await service.work_through(views(), request)
     service.counts.add_tokens(sum(map(len, sentences)))
-    return json_answer(found)
+    # Written sentence by sentence, on the workers: a large answer would keep the loop, and all others, waiting.
+    names = to_json([str(y) for y in served.tagger.model_.labels])
+    text = f'{{"model": {to_json(served.name)}, "names": {names}, "sentences": [{", ".join(found)}]}}'
+    return Response(text, media_type="application/json")
 
 
 def _choice(value: Any) -> list[Any] | None:
@@ -158,7 +171,7 @@ async def _explain(service: Service, request: Request) -> Response:
     if chosen is None:
         # All tokens take the square of the length.
         check_sentence(service.limits, 5 * len(tokens))
-    found = await service.work(why_view, served.tagger, tokens, chosen)
+    found = await service.work_long(why_view, served.tagger, tokens, chosen, _choice(given.get("allowed")))
     return json_answer({"model": served.name, **found})
 
 
@@ -183,7 +196,7 @@ async def _errors(service: Service, request: Request) -> Response:
     served = service.models.get(query.get("model"))
     offset, limit = _page_of(service, request)
     return json_answer(
-        await service.work(
+        await service.work_long(
             errors_view, service.models, served, query.get("true", ""), query.get("predicted", ""),
             query.get("unknown", "") == "1", query.get("sort", "surest"), offset, limit,
         )
@@ -204,25 +217,25 @@ async def _compare(service: Service, request: Request) -> Response:
         raise Refused(404, "There is one model: start with two, `vcrf serve A.vcrf B.vcrf --data FILE`.")
     a = service.models.get(query.get("a"))
     b = service.models.get(query.get("b") or next(each.name for each in listed if each.name != a.name))
-    return json_answer(await service.work(compare_view, service.models, a, b, *_page_of(service, request)))
+    return json_answer(await service.work_long(compare_view, service.models, a, b, *_page_of(service, request)))
 
 
 async def _trust(service: Service, request: Request) -> Response:
     query = request.query_params
     served = service.models.get(query.get("model"))
     confidence = share(query.get("confidence", 0.95), "confidence")
-    return json_answer(await service.work(trust_view, served, confidence, query.get("unit", "token")))
+    return json_answer(await service.work_long(trust_view, served, confidence, query.get("unit", "token")))
 
 
 async def _families(service: Service, request: Request) -> Response:
     served = service.models.get(request.query_params.get("model"))
     top = whole(request.query_params.get("top", 8), "top", 0, 100)
-    return json_answer(await service.work(families_view, served, top))
+    return json_answer(await service.work_long(families_view, served, top))
 
 
 async def _bounds(service: Service, request: Request) -> Response:
     served = service.models.get(request.query_params.get("model"))
-    return json_answer(await service.work(bounds_view, service.models, served))
+    return json_answer(await service.work_long(bounds_view, service.models, served))
 
 
 async def _suggest(service: Service, request: Request) -> Response:
@@ -231,7 +244,7 @@ async def _suggest(service: Service, request: Request) -> Response:
     sentences = _sentences(service, served, given)
     n = whole(given.get("n", 10), "n", 1, service.limits.rows)
     by, per = _option(given.get("by"), "by"), _option(given.get("per"), "per")
-    found = await service.work(served.tagger.suggest, sentences, n, by, per)
+    found = await service.work_long(served.tagger.suggest, sentences, n, by, per)
     return json_answer({
         "model": served.name,
         "suggestions": [
@@ -257,9 +270,9 @@ def _annotating(service: Service) -> Annotating:
 
 async def _label(service: Service, request: Request) -> Response:
     query = request.query_params
-    n = whole(query.get("n", 5), "n", 1, 50)
+    n = whole(query.get("n", 5), "n", 0, 50)
     by, per = _option(query.get("by"), "by"), _option(query.get("per"), "per")
-    return json_answer(await service.work(_annotating(service).view, n, by, per))
+    return json_answer(await service.work_long(_annotating(service).view, n, by, per, query.get("who", "")[:40]))
 
 
 async def _answer(service: Service, request: Request) -> Response:

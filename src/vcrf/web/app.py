@@ -20,7 +20,7 @@ from vcrf.web.api import ENDPOINTS, Handler, json_answer
 from vcrf.web.forms import form_fields, query_fields
 from vcrf.web.limits import Refused
 from vcrf.web.openapi import openapi_text
-from vcrf.web.service import Service, read_body
+from vcrf.web.service import ClientGone, Service, read_body
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -75,7 +75,7 @@ def _route(
             return await handle(service, request)
         except Refused as error:
             return _refusal(error, is_text)
-        except ClientDisconnect:
+        except (ClientDisconnect, ClientGone):
             return PlainTextResponse("", 400)  # nobody is there to read it
         except Exception:  # noqa: BLE001 - whatever it is: a client gets a sentence, the log gets the rest
             _LOG.exception("%s %s failed", method, path)
@@ -144,9 +144,10 @@ async def _process(service: Service, request: Request) -> Response:
     if request.method == "POST":
         body = await read_body(request, service)
         fields |= form_fields(request.headers.get("content-type", ""), body)
-    answer = await service.work(udpipe.process, service.models, service.limits, fields)
-    service.counts.add_tokens(answer.pop("n_tokens"))
-    return json_answer(answer)
+    begun = await service.work(udpipe.process, service.models, service.limits, fields)
+    written = await service.work_through(begun.pieces, request)
+    service.counts.add_tokens(begun.read.n_tokens)
+    return json_answer(begun.answer(written))
 
 
 # ------------------------------------------------------------------------------------ around every request

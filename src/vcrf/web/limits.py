@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from vcrf.errors import VcrfError
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one request, and on all that wait.
+    """Bounds on one request, on all that wait, and on connections.
 
     Attributes
     ----------
@@ -23,6 +22,10 @@ class Limits:
     seconds : until a request is answered, and until its body has arrived
     waiting : requests at work or waiting for a worker
     bodies : bytes of all requests that are not answered yet
+    connections : open at once; above that the one goes that has sent no request for longest
+    head : seconds until the head of a request has arrived
+    idle : seconds between an answer and the next request
+    unread : seconds in which a client reads nothing of its answer
     """
 
     body: int = 8_000_000
@@ -31,24 +34,12 @@ class Limits:
     k: int = 100
     rows: int = 200
     seconds: float = 30.0
-    waiting: int = 512
+    waiting: int = 256
     bodies: int = 64_000_000
-
-    def deadline(self) -> Deadline:
-        """The end of the time for what begins now."""
-        return Deadline(time.monotonic() + self.seconds, self.seconds)
-
-
-class Deadline(NamedTuple):
-    """When a request is given up, and how many seconds it had."""
-
-    end: float
-    seconds: float
-
-    def check(self) -> None:
-        """Refuse to go on when the time is over."""
-        if time.monotonic() > self.end:
-            raise Refused(503, f"This takes more than {self.seconds:g} seconds. Send it in parts.")
+    connections: int = 512
+    head: float = 10.0
+    idle: int = 20
+    unread: float = 20.0
 
 
 class Refused(VcrfError):

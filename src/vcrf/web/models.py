@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+MOST_RECENT = 12
+
 
 class Remembered:
-    """Answers that take long, each computed once, by one thread; others wait for it."""
+    """Answers that take long, each computed once, by one thread; others wait for it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most : answers that are kept, those asked for last; None keeps all
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
         self._answers: dict[Any, Any] = {}
         self._locks: dict[Any, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -36,10 +44,32 @@ class Remembered:
         with self._lock:
             own = self._locks.setdefault(key, threading.Lock())
         with own:
-            if key not in self._answers:
-                self._answers[key] = compute()
-            answer: Answer = self._answers[key]
+            try:
+                answer: Answer = self._answers[key] if key in self._answers else compute()
+            except BaseException:
+                self._forget(key)
+                raise
+            self._keep(key, answer)
             return answer
+
+    def _keep(self, key: Any, answer: Any) -> None:
+        """Put an answer last, and forget the first ones if there are too many."""
+        with self._lock:
+            self._answers.pop(key, None)
+            self._answers[key] = answer
+            surplus = 0 if self.most is None else max(len(self._answers) - self.most, 0)
+            old = list(self._answers)[:surplus]
+        for each in old:
+            self._forget(each)
+
+    def _forget(self, key: Any) -> None:
+        with self._lock:
+            self._answers.pop(key, None)
+            self._locks.pop(key, None)
+
+    def __len__(self) -> int:
+        """How much is held, be it answers or keys that are asked for."""
+        return max(len(self._answers), len(self._locks))
 
     def get_soon(self, key: Any, compute: Callable[[], Answer]) -> Answer | None:
         """The answer, or None while a thread of its own computes it: nobody waits, and no worker is taken."""
@@ -62,13 +92,17 @@ class Remembered:
 
 @dataclass(eq=False)
 class Served:
-    """A model under its name; answers about it are remembered with it. `path` is its file, if it has one."""
+    """A model under its name; answers about it are remembered with it. `path` is its file, if it has one.
+
+    What a request can ask for in any number of ways is among the `recent` answers, of which there are few.
+    """
 
     name: str
     tagger: Tagger
     document: dict[str, Any]
     path: Path | None = None
     remembered: Remembered = field(default_factory=Remembered)
+    recent: Remembered = field(default_factory=lambda: Remembered(MOST_RECENT))
 
     @property
     def facts(self) -> TrainingFacts | None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from vcrf.errors import InputError, MissingExtraError, VcrfError
 
@@ -40,6 +41,15 @@ def new_token() -> str:
     return secrets.token_urlsafe(18)
 
 
+def check_token(token: str) -> None:
+    """Refuse a secret that no header carries as it is."""
+    if not token or any(not "!" <= character <= "~" for character in token):
+        raise InputError(
+            "--token (or VCRF_TOKEN): expected a secret of ASCII letters, digits and signs without blanks, "
+            f"got {'none' if not token else 'other characters'}. `--token auto` makes one."
+        )
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -63,7 +73,7 @@ def address_of(listening: socket.socket, host: str, token: str = "") -> str:
     """The page's address; the token is in the part that a browser keeps to itself."""
     port = listening.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/" + (f"#token={token}" if token else "")
+    return f"http://{shown}:{port}/" + (f"#token={quote(token, safe='')}" if token else "")
 
 
 def new_server(service: Service) -> uvicorn.Server:
@@ -71,12 +81,14 @@ def new_server(service: Service) -> uvicorn.Server:
     import uvicorn
 
     from vcrf.web.app import build_app
+    from vcrf.web.connections import connection_class
 
+    limits = service.limits
     return uvicorn.Server(
         uvicorn.Config(
             build_app(service), log_level="warning", access_log=False, server_header=False, lifespan="off",
-            timeout_keep_alive=20, timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 16,
-            backlog=512,
+            http=connection_class(limits), ws="none", timeout_keep_alive=limits.idle,
+            timeout_graceful_shutdown=_GRACE, h11_max_incomplete_event_size=1 << 16, backlog=512,
         )
     )  # fmt: skip
 

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from vcrf.web.watching import LiveTraining
 
 Answer = TypeVar("Answer")
+
+# Seconds that a long request works before others have their turn.
+_WHILE = 0.05
 
 
 @dataclass(eq=False)
@@ -49,17 +53,50 @@ class Service:
     n_workers: int = 0
 
     def __post_init__(self) -> None:
-        self.pool = ThreadPoolExecutor(self.n_workers or max(2, os.cpu_count() or 2), thread_name_prefix="vcrf-worker")
+        n_workers = self.n_workers or max(2, os.cpu_count() or 2)
+        self.pool = ThreadPoolExecutor(n_workers, thread_name_prefix="vcrf-worker")
+        # What cannot be done in pieces has workers of its own.
+        self.long_pool = ThreadPoolExecutor(max(1, n_workers - 1), thread_name_prefix="vcrf-long")
         self._n_waiting = 0
         self._n_held = 0
 
     async def work(self, function: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
         """Run a function on a worker; errors of the caller are refusals, and so is what takes too long."""
+        return await self._counted(self._run(self.pool, partial(function, *args, **options)))
+
+    async def work_long(self, function: Callable[..., Answer], *args: Any, **options: Any) -> Answer:
+        """Run a function that may take seconds: other requests do not wait for it."""
+        return await self._counted(self._run(self.long_pool, partial(function, *args, **options)))
+
+    async def work_through(self, pieces: Iterator[Answer], request: Request) -> list[Answer]:
+        """Run a generator on the workers, a short while at a time: others have their turn in between.
+
+        It ends when the time is over or the client has gone.
+        """
+
+        async def run() -> list[Answer]:
+            found: list[Answer] = []
+            while True:
+                part, is_over = await self._run(self.pool, partial(_for_a_while, pieces))
+                found += part
+                if is_over:
+                    return found
+                if await request.is_disconnected():
+                    raise ClientGone
+
+        return await self._counted(run())
+
+    @staticmethod
+    async def _run(pool: ThreadPoolExecutor, function: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(pool, function)
+
+    async def _counted(self, running: Coroutine[Any, Any, Answer]) -> Answer:
+        """Wait for an answer among those that wait, no longer than the limit."""
         if self._n_waiting >= self.limits.waiting:
+            running.close()
             raise Refused(503, "Too many requests are waiting. Try again in a second.")
         self._n_waiting += 1
         try:
-            running = asyncio.get_running_loop().run_in_executor(self.pool, partial(function, *args, **options))
             return await asyncio.wait_for(running, self.limits.seconds)
         except TimeoutError:
             raise Refused(503, f"This takes more than {self.limits.seconds:g} seconds. Ask for less.") from None
@@ -86,7 +123,22 @@ class Service:
 
     def close(self) -> None:
         """End the workers; what has not begun is dropped."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self.pool, self.long_pool):
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class ClientGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def _for_a_while(pieces: Iterator[Answer]) -> tuple[list[Answer], bool]:
+    """Pieces of a short while, and whether there are no more."""
+    found, end = [], time.monotonic() + _WHILE
+    for piece in pieces:
+        found.append(piece)
+        if time.monotonic() > end:
+            return found, False
+    return found, True
 
 
 async def read_body(request: Request, service: Service) -> bytes:

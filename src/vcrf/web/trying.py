@@ -152,8 +152,8 @@ def compare_view(models: Models, a: Served, b: Served, offset: int = 0, limit: i
     """The paired test of two models, and a part of the sentences that they label differently."""
     corpus = models.labelled()
     rows_a, rows_b = tried(a, corpus), tried(b, corpus)
-    found = a.remembered.get(
-        ("compare", b.name, id(b)),
+    found = a.recent.get(
+        ("compare", b),
         lambda: compare([row.true for row in rows_a], _labels(rows_a), _labels(rows_b)),
     )
     differ = [(x, y) for x, y in zip(rows_a, rows_b, strict=True) if x.predicted != y.predicted]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from vcrf.data.attributes import read_attribute_lines
 from vcrf.data.raw import InputFormat, OutputFormat, RawSentence, check_written_column, raw_content
 from vcrf.labelling.attributes import label_attributes
 from vcrf.labelling.labelling import Wanted, label_file
-from vcrf.web.limits import Deadline, Limits, Refused, check_tokens
+from vcrf.web.limits import Limits, Refused, check_tokens
 from vcrf.web.models import Models, Served
 
 # UDPipe's names of formats, and ours.
@@ -23,13 +23,24 @@ def listed(models: Models) -> dict[str, Any]:
     return {"models": {name: ["tagger"] for name in names}, "default_model": names[0] if names else ""}
 
 
-def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[str, Any]:
-    """Label the field data; the answer as UDPipe gives it, and the number of tokens."""
-    deadline = limits.deadline()
+class Processing(NamedTuple):
+    """A request that is begun: the name of the model, what is read so far, and what is written, piece by piece."""
+
+    model: str
+    read: Counted
+    pieces: Iterator[str]
+
+    def answer(self, pieces: list[str]) -> dict[str, Any]:
+        """The answer as UDPipe gives it."""
+        return {"model": self.model, "acknowledgements": [], "result": "".join(pieces)}
+
+
+def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> Processing:
+    """Begin to label the field data."""
     served = models.get(_text(fields, "model"))
     _check_wanted(fields)
     if served.reads_attributes:
-        return _process_attributes(served, limits, deadline, fields)
+        return _process_attributes(served, limits, fields)
     wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
     content = fields["data"]
     facts = served.facts
@@ -37,17 +48,11 @@ def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> dict[st
         content, "data", cast(InputFormat, _choice(fields, "input", INPUTS)), facts.layout if facts else None
     )  # fmt: skip
     check_written_column(file, wanted.marginals, wanted.output_format)
-    counted = _Counted(file.blocks, limits)
-    pieces = []
-    for piece in label_file(served.tagger, file._replace(blocks=counted), wanted):
-        deadline.check()
-        pieces.append(piece)
-    return {"model": served.name, "acknowledgements": [], "result": "".join(pieces), "n_tokens": counted.n_tokens}
+    counted = Counted(file.blocks, limits)
+    return Processing(served.name, counted, iter(label_file(served.tagger, file._replace(blocks=counted), wanted)))
 
 
-def _process_attributes(
-    served: Served, limits: Limits, deadline: Deadline, fields: dict[str, bytes]
-) -> dict[str, Any]:  # fmt: skip
+def _process_attributes(served: Served, limits: Limits, fields: dict[str, bytes]) -> Processing:
     """CRFsuite's data in, a label a line out: what `vcrf tag --input-format attributes` writes."""
     if (_text(fields, "input") or "attributes") != "attributes" or _text(fields, "output"):
         raise Refused(
@@ -56,14 +61,12 @@ def _process_attributes(
     sentences = read_attribute_lines(_text(fields, "data").replace("\r\n", "\n").split("\n"), "data")
     n_tokens = sum(len(sentence.tokens) for sentence in sentences)
     check_tokens(limits, n_tokens)
-    pieces = []
-    for piece in label_attributes(served.tagger, sentences, "marginals" in fields):
-        deadline.check()
-        pieces.append(piece)
-    return {"model": served.name, "acknowledgements": [], "result": "".join(pieces), "n_tokens": n_tokens}
+    counted = Counted(iter(()), limits)
+    counted.n_tokens = n_tokens
+    return Processing(served.name, counted, iter(label_attributes(served.tagger, sentences, "marginals" in fields)))
 
 
-class _Counted:
+class Counted:
     """Blocks of sentences, as long as they have no more tokens than a request may."""
 
     def __init__(self, blocks: Iterator[list[RawSentence]], limits: Limits) -> None:

@@ -85,7 +85,7 @@ def trust_view(served: Served, confidence: float = 0.95, unit: str = "token") ->
     if calibration is None:
         raise Refused(404, f"{served.name} is not calibrated: run `vcrf calibrate MODEL DATA` with held-out sentences.")
     key = ("trust", confidence, unit)
-    return served.remembered.get(key, lambda: _trust(served.name, calibration, confidence, unit))
+    return served.recent.get(key, lambda: _trust(served.name, calibration, confidence, unit))
 
 
 def _trust(name: str, calibration: Calibration, confidence: float, unit: str) -> dict[str, Any]:

@@ -4,10 +4,18 @@ const KEY = "vcrf-token";
 
 export class Refusal extends Error {}
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // typed by hand, with a percent sign of its own
+  }
+}
+
 function token() {
   const given = /^#token=(.+)$/.exec(location.hash);
   if (given) {
-    sessionStorage.setItem(KEY, decodeURIComponent(given[1]));
+    sessionStorage.setItem(KEY, decoded(given[1]));
     history.replaceState(null, "", location.pathname);
   }
   return sessionStorage.getItem(KEY);
@@ -21,7 +29,7 @@ export class Service {
 
   async call(path, options = {}) {
     const headers = { ...options.headers };
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    if (this.token) headers.Authorization = `Bearer ${this.token.replace(/[^!-~]/g, "")}`;
     let reply;
     try {
       reply = await fetch(`api/v1${path}`, { ...options, headers });

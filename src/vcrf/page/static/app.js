@@ -1,6 +1,8 @@
 // The page: which view is shown follows from the address, #/tag?model=…&text=…, so that it can be shared.
 import { VIEWS, add, chooser, h, note, put } from "./dom.js";
-import { Embedded, Service } from "./api.js";
+import { Embedded, Refusal, Service } from "./api.js";
+import { allowedIn, allowedOf, writeAllowed } from "./address.js";
+import { sentencesOf, textOf } from "./views/sentence.js";
 import "./views/tag.js";
 import "./views/why.js";
 import "./views/lattice.js";
@@ -19,7 +21,8 @@ let shown = 0;
 const app = {
   api: embedded ? new Embedded(embedded.answers) : new Service(),
   models: [], model: "", labels: null, data: null, example: "", views: [],
-  place: { view: "", params: {} }, readsAttributes: false,
+  place: { view: "", params: {} }, odd: [], readsAttributes: false,
+  chosen: () => app.models.find((model) => model.name === app.model),
   has: (view) => app.views.includes(view),
   link: (view, params) => `#/${view}?${query({ model: app.models.length > 1 ? app.model : "", ...params })}`,
   // Keep the address in step with what is shown, without a new page in the history.
@@ -39,10 +42,18 @@ function read(address) {
   return { view: app.has(view) ? view : app.views[0], params: Object.fromEntries(new URLSearchParams(rest ?? "")) };
 }
 
+// The sentence at hand goes along from view to view, with what is forced or forbidden in it.
+function carried(view) {
+  const { text, a } = app.place.params;
+  if (!text || !["tag", "why", "lattice"].includes(view)) return {};
+  if (view === "tag") return { text, a };
+  const bound = allowedIn(allowedOf({ ...app, odd: [] }, { a }), 0);
+  return { text: textOf(sentencesOf(text, app)[0] ?? [], app), a: writeAllowed(bound) };
+}
+
 function links() {
-  const text = app.place.params.text;
   put(nav, app.views.map((view) => h("a", {
-    href: app.link(view, ["tag", "why", "lattice"].includes(view) && text ? { text: view === "tag" || app.readsAttributes ? text : text.split("\n")[0] } : {}),
+    href: app.link(view, carried(view)),
     "aria-current": view === app.place.view ? "page" : null,
   }, VIEWS[view].title)));
   nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
@@ -53,7 +64,8 @@ async function go(address, isFirst) {
   const { view, params } = app.place;
   const named = app.models.find((model) => model.name === params.model);
   const model = named ?? app.models[0];
-  [app.model, app.labels, app.readsAttributes] = [model?.name ?? "", model?.labels ?? null, model?.reads === "attributes"];
+  if (model) [app.model, app.labels, app.readsAttributes] = [model.name, model.labels, model.reads === "attributes"];
+  app.odd = params.model && model && !named ? [`There is no model ${params.model.slice(0, 80)} here: this is ${model.name}.`] : [];
   document.title = `${VIEWS[view].title} · vcrf`;
   links();
   drawControls();
@@ -63,9 +75,11 @@ async function go(address, isFirst) {
   try {
     await VIEWS[view].show(root, params, app);
   } catch (error) {
-    if (turn === shown) add(root, note(error.message));
-    if (error.constructor.name !== "Refusal") throw error;
+    const isRefusal = error instanceof Refusal;
+    if (turn === shown) add(root, note(isRefusal ? error.message : "The page cannot show this. Choose a view above to go on."));
+    if (!isRefusal) throw error;
   } finally {
+    if (turn === shown && app.odd.length) root.querySelector("h1")?.after(h("div", { class: "odd", role: "status" }, app.odd.map((said) => note(said))));
     if (turn === shown) main.removeAttribute("aria-busy");
   }
   if (!isFirst && turn === shown && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
@@ -98,6 +112,21 @@ function storedTheme() {
   }
 }
 
+// What there is to look at.
+async function ask() {
+  const found = await app.api.get("/models");
+  Object.assign(app, { models: found.models, data: found.data, live: found.live, example: found.example ?? "" });
+  const can = { errors: found.data, trust: found.models.some((model) => model.is_calibrated), compare: found.data && found.models.length > 1, label: found.can_label };
+  app.views = found.live && !found.models.length ? ["training"] : Object.keys(VIEWS).filter((view) => can[view] ?? true);
+}
+
+// The same after a model has come.
+app.renew = async () => {
+  await ask();
+  links();
+  drawControls();
+};
+
 async function start() {
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -117,10 +146,7 @@ async function start() {
     return;
   }
   try {
-    const found = await app.api.get("/models");
-    Object.assign(app, { models: found.models, data: found.data, live: found.live, example: found.example ?? "" });
-    const can = { errors: found.data, trust: found.models.some((model) => model.is_calibrated), compare: found.data && found.models.length > 1, label: found.can_label };
-    app.views = found.live && !found.models.length ? ["training"] : Object.keys(VIEWS).filter((view) => can[view] ?? true);
+    await ask();
   } catch (error) {
     put(main, note(error.message));
     return;

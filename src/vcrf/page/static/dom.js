@@ -32,6 +32,25 @@ export function put(element, ...children) {
   return element;
 }
 
+// What a person would call a control: it is the same control after a redraw if it has the same name.
+function called(element) {
+  return `${element.tagName} ${element.getAttribute("aria-label") ?? element.closest("label")?.querySelector("span")?.textContent ?? element.textContent}`;
+}
+
+// The same, but the keyboard and tables that were moved sideways stay where they are.
+export function redraw(element, ...children) {
+  const active = element.contains(document.activeElement) ? document.activeElement : null;
+  const name = active && called(active), moved = [...element.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+  put(element, ...children);
+  element.querySelectorAll(".scroll").forEach((each, i) => { each.scrollLeft = moved[i] ?? 0; });
+  if (!active) return element;
+  const same = [...element.querySelectorAll(active.tagName)].find((each) => called(each) === name && !each.disabled);
+  // What had the focus is gone: go on from where it was.
+  if (!same) element.tabIndex = -1;
+  (same ?? element).focus({ preventScroll: true });
+  return element;
+}
+
 export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }

@@ -1,5 +1,6 @@
 // Compare: two models on the same sentences, a paired test, and where they differ.
-import { VIEWS, add, chooser, h, number, percent, put } from "../dom.js";
+import { VIEWS, add, chooser, h, number, percent, redraw } from "../dom.js";
+import { choiceOf } from "../address.js";
 import { hues } from "../colours.js";
 import { rateTile, triedSentence } from "./errors.js";
 
@@ -14,7 +15,8 @@ async function showCompare(root, params, app) {
   const body = h("div", {});
   add(root, body);
   const names = app.models.map((model) => model.name);
-  const asked = { a: params.a ?? names[0], b: params.b ?? names.find((name) => name !== (params.a ?? names[0])) };
+  const a = choiceOf(app, params, "a", names, names[0]);
+  const asked = { a, b: choiceOf(app, params, "b", names, names.find((name) => name !== a)) };
   let found = await app.api.get("/compare", asked);
 
   async function change(changes) {
@@ -40,7 +42,7 @@ async function showCompare(root, params, app) {
   function draw() {
     const c = found.comparison, most = Math.max(...found.rates.map((rate) => rate.high)) * 1.1, options = names.map((name) => [name, name]);
     const colours = hues(app.labels);
-    put(body,
+    redraw(body,
       h("div", { class: "filters" }, chooser("First", options, asked.a, (a) => change({ a })), chooser("Second", options, asked.b, (b) => change({ b }))),
       h("p", { class: "headline" }, verdict(found)),
       h("div", { class: "tiles" }, rateTile(found.a, found.rates[0], most), rateTile(found.b, found.rates[1], most), interval(c)),

@@ -1,5 +1,6 @@
 // Errors: rates with intervals, the confusion matrix, and the sentences behind each cell.
-import { VIEWS, add, chooser, h, note, number, percent, probable, put, say } from "../dom.js";
+import { VIEWS, add, chooser, h, note, number, percent, probable, redraw, say } from "../dom.js";
+import { choiceOf } from "../address.js";
 import { hues } from "../colours.js";
 import { sentenceRow } from "./sentence.js";
 
@@ -44,7 +45,7 @@ export function triedSentence(sentence, colours, app, title, other = null, model
 const ORDERS = [["surest", "surest mistakes first"], ["doubtful", "least sure first"], ["most", "most mistakes first"], ["file", "as in the file"]];
 
 async function showErrors(root, params, app) {
-  const asked = { model: app.model, true: params.true ?? "", predicted: params.predicted ?? "", unknown: params.unknown ?? "", sort: params.sort ?? "surest" };
+  const asked = { model: app.model, true: params.true ?? "", predicted: params.predicted ?? "", unknown: params.unknown === "1" ? "1" : "", sort: choiceOf(app, params, "sort", ORDERS.map(([name]) => name), "surest") };
   add(root, h("h1", {}, "Errors"));
   const found = await app.api.get("/errors", asked);
   const all = app.api.isStatic ? found.sentences : null;
@@ -81,15 +82,15 @@ async function showErrors(root, params, app) {
   function draw() {
     const most = Math.max(0.02, ...[found.token_error, found.unknown_word_error].filter(Boolean).map((rate) => rate.high)) * 1.1;
     const colours = hues(app.labels ?? found.labels);
-    const what = asked.true ? `${asked.true} labelled ${asked.predicted}` : asked.unknown ? "errors at unknown words" : "all errors";
-    put(body,
+    const what = asked.true || asked.predicted ? `${asked.true || "anything"} labelled ${asked.predicted || "otherwise"}` : asked.unknown ? "errors at unknown words" : "all errors";
+    redraw(body,
       h("p", { class: "hint" }, `${found.model} on ${found.data}; intervals are for 95 % and take sentences for independent.`),
       h("div", { class: "tiles" }, rateTile("tokens", found.token_error, most), rateTile("unknown words", found.unknown_word_error, most), rateTile("sentences with an error", found.sentence_error, 1)),
       h("section", { class: "card" }, h("h2", {}, "Confusions"), matrix(found, asked, (t, p) => change({ true: t, predicted: p }))),
       h("section", { class: "card" }, h("h2", {}, `Sentences: ${what} `, h("span", { class: "count" }, number(count))),
         h("div", { class: "filters" }, chooser("Order", ORDERS, asked.sort, (sort) => change({ sort })),
           h("label", { class: "field check" }, h("input", { type: "checkbox", checked: asked.unknown === "1", onchange: (event) => change({ unknown: event.target.checked ? "1" : "" }) }), h("span", {}, "only unknown words")),
-          asked.true && h("button", { type: "button", class: "small", onclick: () => change({ true: "", predicted: "" }) }, "All confusions")),
+          (asked.true || asked.predicted) && h("button", { type: "button", class: "small", onclick: () => change({ true: "", predicted: "" }) }, "All confusions")),
         rows.map((row) => triedSentence(row, colours, app)),
         !rows.length && note("No sentence has such an error."),
         !all && rows.length < count && h("button", { type: "button", onclick: more }, `More (${number(count - rows.length)} left)`)));

@@ -1,6 +1,7 @@
 // Label: the next sentences worth labelling, corrected with keys. An answer is in the file before the next one comes,
 // and what is not sent yet is kept by the browser.
-import { VIEWS, add, chooser, h, note, number, probable, put, say } from "../dom.js";
+import { VIEWS, add, chooser, h, note, number, probable, redraw, say } from "../dom.js";
+import { choiceOf } from "../address.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
 import { sentenceRow } from "./sentence.js";
@@ -21,26 +22,49 @@ function readDraft(task) {
   }
 }
 
+// A name of this tab's own: other tabs and other people are given other sentences.
+function who() {
+  const key = "vcrf-who";
+  if (!sessionStorage.getItem(key)) sessionStorage.setItem(key, [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join(""));
+  return sessionStorage.getItem(key);
+}
+
 async function showLabel(root, params, app) {
   add(root, h("h1", {}, "Label"));
   const body = h("div", { class: "labelling" });
   add(root, body);
-  const asked = { n: 5, by: params.by ?? "least-confidence", per: params.per ?? "sentence" };
-  let found = null, labels = [], t = 0, skipped = 0, isSaving = false, isStale = false;
+  const asked = { by: choiceOf(app, params, "by", WAYS.map(([name]) => name), WAYS[0][0]), per: choiceOf(app, params, "per", ["sentence", "token"], "sentence") };
+  const postponed = new Set(); // sentences that are left for later
+  let found = null, labels = [], t = 0, skipped = 0, isSaving = false, isStale = false, isWaiting = false;
 
-  async function load() {
-    found = await app.api.get("/label", asked);
+  async function load(isFocused = true) {
+    const next = await app.api.get("/label", { ...asked, n: Math.min(50, 5 + postponed.size), who: who() });
+    const fresh = next.tasks.filter((each) => !postponed.has(draftKey(each)));
+    if (fresh.length) next.tasks = fresh.slice(0, 5);
+    else postponed.clear(); // all of them are for later: begin again
+    found = next;
     skipped = 0;
     isStale = false;
-    begin();
-    if (found.retraining.is_running) follow();
+    begin(isFocused);
+    if (found.retraining.is_running) tell(follow);
   }
 
   function task() {
     return found.tasks[skipped];
   }
 
-  function begin() {
+  // What fails is said where people look, and nothing that is on the page goes away.
+  async function tell(act) {
+    try {
+      await act();
+    } catch (error) {
+      const place = body.querySelector(".state");
+      if (place) place.textContent = error.message;
+      else throw error;
+    }
+  }
+
+  function begin(isFocused) {
     if (task()) {
       labels = readDraft(task()) ?? [...task().labels];
       t = 0;
@@ -48,7 +72,7 @@ async function showLabel(root, params, app) {
       task().probabilities.forEach((p, i) => { if (p < least) [least, t] = [p, i]; });
     }
     draw();
-    body.querySelector(".workbench")?.focus({ preventScroll: true });
+    if (isFocused) body.querySelector(".workbench")?.focus({ preventScroll: true });
   }
 
   function choose(label) {
@@ -77,17 +101,29 @@ async function showLabel(root, params, app) {
     await next();
   }
 
+  async function postpone() {
+    if (isWaiting) return;
+    postponed.add(draftKey(task()));
+    await next();
+  }
+
+  // Where the service does not answer the sentence stays, and another try goes on from it.
   async function next() {
-    skipped += 1;
-    if (skipped < found.tasks.length && !isStale) begin();
-    else await load();
+    if (skipped + 1 < found.tasks.length && !isStale) {
+      skipped += 1;
+      begin(true);
+      return;
+    }
+    isWaiting = true;
+    await tell(load);
+    isWaiting = false;
   }
 
   function press(event) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("select, a, .acts")) return;
     if (["Enter", " "].includes(event.key) && event.target.closest("button")) return; // a button is pressed by these
     const place = KEYS.indexOf(event.key);
-    const acts = { ArrowRight: () => move(1), ArrowLeft: () => move(-1), Enter: accept, s: next, Backspace: () => { labels[t] = task().labels[t]; draw(); } };
+    const acts = { ArrowRight: () => move(1), ArrowLeft: () => move(-1), Enter: accept, s: postpone, Backspace: () => { labels[t] = task().labels[t]; draw(); } };
     if (!(event.key in acts) && !(place >= 0 && place < found.labels.length)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -109,7 +145,7 @@ async function showLabel(root, params, app) {
       await app.api.post("/label/retrain", {});
       found.retraining = { is_running: true };
       draw();
-      follow();
+      tell(follow);
     } catch (error) {
       body.querySelector(".state").textContent = error.message;
     }
@@ -119,8 +155,9 @@ async function showLabel(root, params, app) {
     let now = { retraining: { is_running: true } };
     while (now.retraining.is_running && body.isConnected) {
       await new Promise((done) => { setTimeout(done, 700); });
-      now = await app.api.get("/label", { ...asked, n: 1 });
+      now = await app.api.get("/label", { ...asked, n: 0 });
     }
+    await app.renew();
     if (body.isConnected) {
       say(now.retraining.message);
       // The sentence at hand stays; the next one is chosen by the new model.
@@ -132,8 +169,14 @@ async function showLabel(root, params, app) {
   }
 
   async function save() {
-    const reply = await app.api.call("/label/export");
-    const address = URL.createObjectURL(await reply.blob());
+    let content;
+    try {
+      content = await (await app.api.call("/label/export")).blob();
+    } catch (error) {
+      body.querySelector(".state").textContent = `Not exported: ${error.message} The answers are safe in ${found.answers_file}.`;
+      return;
+    }
+    const address = URL.createObjectURL(content);
     h("a", { href: address, download: "answers.conllu" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
@@ -146,16 +189,16 @@ async function showLabel(root, params, app) {
     return h("div", { class: "workbench", tabindex: "0", role: "group", "aria-label": "Sentence to label: arrows move, keys choose a label, Enter saves", onkeydown: press }, row,
       h("div", { class: "keys", role: "group", "aria-label": `Labels of ${now.tokens[t]}` }, order().map(([label, p], i) => h("button", { type: "button", class: "key", "aria-pressed": String(labels[t] === label), onclick: () => choose(label) },
         h("kbd", {}, KEYS[i] ?? ""), h("span", { class: "dot", style: { "--hue": hues(found.labels).get(label) } }), h("span", {}, label), bar(p), h("span", { class: "num" }, probable(p))))),
-      h("p", { class: "links acts" }, h("button", { type: "button", class: "main", onclick: accept }, "Save, next ", h("kbd", {}, "Enter")), h("button", { type: "button", onclick: next }, "Later ", h("kbd", {}, "s")), h("span", { class: "hint" }, now.source)));
+      h("p", { class: "links acts" }, h("button", { type: "button", class: "main", onclick: accept }, "Save, next ", h("kbd", {}, "Enter")), h("button", { type: "button", onclick: postpone }, "Later ", h("kbd", {}, "s")), h("span", { class: "hint" }, now.source, now.is_shared && " · also open in another tab, or with another person")));
   }
 
   function draw() {
-    const active = document.activeElement?.closest?.(".workbench") !== null;
-    put(body,
+    const active = Boolean(document.activeElement?.closest?.(".workbench"));
+    redraw(body,
       h("div", { class: "tiles" }, ["labelled", "left"].map((name, i) => h("div", { class: "tile" }, h("span", { class: "name" }, name), h("span", { class: "big" }, number(i ? found.n_left - skipped : found.n_answers))))),
       h("p", { class: "hint state", role: "status" }, found.retraining.is_running ? "Training on the answers …" : found.retraining.message || `Suggested by ${found.model}. Answers are written to ${found.answers_file} one by one.`),
       h("section", { class: "card" }, bench()),
-      h("div", { class: "filters" }, chooser("Next", WAYS, asked.by, (by) => { asked.by = by; app.remember({ by: asked.by, per: asked.per }); load(); }), chooser("By", [["sentence", "sentence"], ["token", "token"]], asked.per, (per) => { asked.per = per; app.remember({ by: asked.by, per: asked.per }); load(); }),
+      h("div", { class: "filters" }, chooser("Next", WAYS, asked.by, (by) => { asked.by = by; app.remember({ by: asked.by, per: asked.per }); tell(() => load(false)); }), chooser("By", [["sentence", "sentence"], ["token", "token"]], asked.per, (per) => { asked.per = per; app.remember({ by: asked.by, per: asked.per }); tell(() => load(false)); }),
         h("button", { type: "button", onclick: retrain, disabled: !found.can_retrain || found.retraining.is_running || !found.n_answers }, "Retrain"), h("button", { type: "button", onclick: save, disabled: !found.n_answers }, "Export CoNLL-U")));
     if (active) body.querySelector(".workbench")?.focus({ preventScroll: true });
   }

@@ -44,25 +44,3 @@ function moveWithArrows(event, row, onchoose) {
     onchoose(Number(next.dataset.t));
   }
 }
-
-function decoded(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // an address that was mangled on its way
-  }
-}
-
-// What is allowed in an address: "0.2:NOUN,VERB;1.0:ADJ" is sentence 0, token 2, and so on.
-export function readAllowed(text) {
-  const found = new Map();
-  for (const part of (text ?? "").split(";").filter(Boolean)) {
-    const [place, labels] = part.split(":");
-    found.set(place, (labels ?? "").split(",").filter(Boolean).map(decoded));
-  }
-  return found;
-}
-
-export function writeAllowed(allowed) {
-  return [...allowed].map(([place, labels]) => `${place}:${labels.map(encodeURIComponent).join(",")}`).join(";");
-}

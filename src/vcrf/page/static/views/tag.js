@@ -1,11 +1,12 @@
 // Tag: labels with their probabilities; force or forbid a label and watch the rest change.
-import { VIEWS, add, h, later, note, probable, put, say } from "../dom.js";
+import { VIEWS, add, h, later, note, probable, put, redraw, say } from "../dom.js";
+import { allowedIn, allowedOf, asEntries, wholeOf, writeAllowed } from "../address.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { readAllowed, sentenceRow, sentencesOf, textOf, writeAllowed } from "./sentence.js";
+import { sentenceRow, sentencesOf, textOf } from "./sentence.js";
 
 async function showTag(root, params, app) {
-  const state = { text: params.text ?? app.example ?? "", s: Number(params.s ?? 0), t: Number(params.t ?? -1), k: Number(params.k ?? 5), allowed: readAllowed(params.a) };
+  const state = { text: params.text ?? app.example ?? "", s: wholeOf(app, params, "s", 0), t: wholeOf(app, params, "t", -1), k: wholeOf(app, params, "k", 5, 100), allowed: allowedOf(app, params) };
   const answer = h("div", { class: "answer" });
   const hint = app.readsAttributes ? "a token a line, its label (any) and its attributes between tabs, an empty line between sentences" : "tokens separated by blanks, a sentence a line";
   let asked = null;
@@ -23,13 +24,17 @@ async function showTag(root, params, app) {
     }
     asked?.abort();
     asked = new AbortController();
-    const allowed = sentences.map((tokens, s) => tokens.map((_, t) => state.allowed.get(`${s}.${t}`) ?? null));
+    const allowed = sentences.map((tokens, s) => asEntries(state.allowed, tokens, s));
     try {
       const found = await app.api.post("/tag", { model: app.model, sentences, k: state.k, allowed: state.allowed.size ? allowed : null }, { signal: asked.signal });
       draw(found);
     } catch (error) {
-      if (error.name !== "AbortError") put(answer, note(error.message));
+      if (error.name !== "AbortError") redraw(answer, note(error.message), state.allowed.size > 0 && freeing());
     }
+  }
+
+  function freeing() {
+    return h("button", { type: "button", class: "small", onclick: () => { state.allowed.clear(); refresh(); } }, "Allow everything again");
   }
 
   function choose(s, t, found) {
@@ -48,7 +53,7 @@ async function showTag(root, params, app) {
       hues: colours, chosen: s === state.s ? state.t : -1, onchoose: (t) => choose(s, t, found), label: `Sentence ${s + 1}`,
       classes: (t) => (state.allowed.has(`${s}.${t}`) ? "bound" : ""),
     }));
-    put(answer,
+    redraw(answer,
       h("section", { class: "sentences", "aria-label": "Labelled text" }, rows),
       h("div", { class: "beside" }, tokenPanel(found, current), sequencesPanel(current, colours)));
     say(`${found.sentences.length} sentences labelled.`);
@@ -71,14 +76,13 @@ async function showTag(root, params, app) {
         h("button", { type: "button", class: "small", "aria-label": `Force ${name}`, "aria-pressed": String(may.length === 1 && may[0] === name), onclick: () => change(may.length === 1 && may[0] === name ? null : [name]) }, "force"),
         h("button", { type: "button", class: "small", "aria-label": `Forbid ${name}`, "aria-pressed": String(!may.includes(name)), disabled: may.includes(name) && may.length === 1, onclick: () => change(may.includes(name) ? may.filter((other) => other !== name) : found.names.filter((other) => may.includes(other) || other === name)) }, "forbid"))));
     const text = app.api.isStatic ? "" : textOf(sentencesOf(state.text, app)[state.s] ?? [], app);
-    // What is allowed in this sentence, as if it were the only one.
-    const here = () => writeAllowed(new Map([...state.allowed].filter(([key]) => key.startsWith(`${state.s}.`)).map(([key, labels]) => [`0.${key.split(".")[1]}`, labels])));
+    const a = writeAllowed(allowedIn(state.allowed, state.s));
     return h("section", { class: "card", "aria-label": `Posterior of ${sentence.tokens[t]}` },
       h("h2", {}, h("span", { dir: "auto" }, sentence.tokens[t])),
       sentence.unknown[t] && h("p", { class: "hint" }, "This word was not in the training data."),
       h("div", { class: "scroll" }, h("table", { class: "posterior" }, h("tbody", {}, rows))),
-      h("p", { class: "links" }, app.has("why") && h("a", { href: app.link("why", { text, t }) }, "Why this label?"), app.has("lattice") && h("a", { href: app.link("lattice", { text, a: here() }) }, "The lattice"),
-        state.allowed.size > 0 && h("button", { type: "button", class: "small", onclick: () => { state.allowed.clear(); refresh(); } }, "Allow everything again")));
+      h("p", { class: "links" }, app.has("why") && h("a", { href: app.link("why", { text, t, a }) }, "Why this label?"), app.has("lattice") && h("a", { href: app.link("lattice", { text, a }) }, "The lattice"),
+        state.allowed.size > 0 && freeing()));
   }
 
   function sequencesPanel(sentence, colours) {

@@ -1,5 +1,5 @@
 // Training: objective, lower bound and gap, features, development error; live while training runs.
-import { VIEWS, add, chooser, h, note, number, percent, put, say } from "../dom.js";
+import { VIEWS, add, chooser, h, note, number, percent, redraw, say } from "../dom.js";
 import { lineChart } from "../charts.js";
 
 const AXES = { n_passes: "passes over the data", seconds: "seconds" };
@@ -19,6 +19,10 @@ function pictures(found, by) {
 
 async function showTraining(root, params, app) {
   add(root, h("h1", {}, "Training"));
+  if (app.chosen()?.has_history === false && !app.live) {
+    add(root, note(`${app.model} was not trained by a solver: it has no history.`));
+    return;
+  }
   const body = h("div", {});
   add(root, body);
   let by = params.by === "seconds" ? "seconds" : "n_passes";
@@ -26,7 +30,7 @@ async function showTraining(root, params, app) {
   function draw(found) {
     const last = found.records.at(-1);
     const tile = (name, value) => h("div", { class: "tile" }, h("span", { class: "name" }, name), h("span", { class: "big" }, value));
-    put(body,
+    redraw(body,
       h("p", { class: `headline${found.is_running ? " live" : ""}` }, found.is_running ? `${found.model} is being trained.` : (found.status ?? "Training is over.")),
       h("div", { class: "tiles" }, tile("objective", number(found.objective, 4)), tile("relative gap", last?.relative_gap === null || !last ? "–" : number(found.gap / found.objective, 2)), tile("features", number(found.n_active)),
         last?.dev_error !== null && last && tile("development error", percent(last.dev_error, 2)), tile("seconds", number(found.seconds, 3))),

@@ -1,10 +1,16 @@
 // Trust: whether probabilities mean what they say, and what may be accepted unseen.
-import { VIEWS, add, chooser, h, number, percent, put, say, svg } from "../dom.js";
+import { VIEWS, add, chooser, h, note, number, percent, put, redraw, say, svg } from "../dom.js";
+import { choiceOf } from "../address.js";
 import { lineChart } from "../charts.js";
 
 async function showTrust(root, params, app) {
   add(root, h("h1", {}, "Trust"));
-  const asked = { model: app.model, unit: params.unit ?? "token", confidence: params.confidence ?? "0.95" };
+  if (app.chosen() && !app.chosen().is_calibrated) {
+    const others = app.models.filter((model) => model.is_calibrated).map(({ name }) => name);
+    add(root, note(`${app.model} is not calibrated: run \`vcrf calibrate MODEL DATA\` with held-out sentences.`, others.length > 0 && ` Here ${others.join(", ")} can be chosen.`));
+    return;
+  }
+  const asked = { model: app.model, unit: choiceOf(app, params, "unit", ["token", "sentence", "span"], "token"), confidence: choiceOf(app, params, "confidence", ["0.9", "0.95", "0.99"], "0.95") };
   let found = await app.api.get("/trust", asked);
   let place = found.promises.findIndex((promise) => promise.max_error >= Number(params.error ?? 0.05) - 1e-9);
   if (place < 0) place = found.promises.length - 1;
@@ -61,7 +67,7 @@ async function showTrust(root, params, app) {
   }
 
   function draw() {
-    put(body,
+    redraw(body,
       h("p", { class: "hint" }, `${found.model} looked at ${number(found.n_sentences)} held-out sentences. What is promised holds for sentences that are like them.`),
       h("div", { class: "filters" },
         h("label", { class: "field slider" }, h("span", {}, "Errors you can live with"),

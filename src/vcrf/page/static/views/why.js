@@ -1,5 +1,6 @@
 // Why: the features for the label against those for the runner-up, as a waterfall.
 import { VIEWS, add, h, note, number, probable, put, signed, tableHead } from "../dom.js";
+import { allowedOf, asEntries, wholeOf, writeAllowed } from "../address.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
 import { sentenceRow, sentencesOf, textOf } from "./sentence.js";
@@ -43,19 +44,25 @@ async function showWhy(root, params, app) {
   }
   const body = h("div", {});
   add(root, body);
-  let chosen = Number(params.t ?? 0);
-  const tagged = await app.api.post("/tag", { model: app.model, sentences: [tokens], k: 0 });
+  let chosen = wholeOf(app, params, "t", 0);
+  const bound = allowedOf(app, params), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0;
+  const tagged = await app.api.post("/tag", { model: app.model, sentences: [tokens], k: 0, allowed: allowed && [allowed] });
   const sentence = tagged.sentences[0];
   const every = app.api.isStatic ? (await app.api.post("/explain")).explanations : null;
 
   async function draw(t, isMoved) {
     chosen = Math.max(0, Math.min(t, sentence.tokens.length - 1));
-    app.remember({ text: textOf(tokens, app), t: chosen });
-    const found = every ? every[chosen] : (await app.api.post("/explain", { model: app.model, tokens, position: chosen })).explanations[0];
-    const row = sentenceRow(sentence, { hues: hues(tagged.names), chosen, onchoose: (next) => draw(next, true) });
-    put(body, row, headline(found), ...(found.runner_up === null ? [] : [
+    app.remember({ text: textOf(tokens, app), t: chosen, a: writeAllowed(bound) });
+    const found = every ? every[chosen] : (await app.api.post("/explain", { model: app.model, tokens, position: chosen, allowed })).explanations[0];
+    const row = sentenceRow(sentence, { hues: hues(tagged.names), chosen, onchoose: (next) => draw(next, true), classes: (t) => (allowed?.[t] ? "bound" : "") });
+    put(body, row, n > 0 && forced(), headline(found), ...(found.runner_up === null ? [] : [
       h("section", { class: "card" }, h("h2", {}, "What decided"), waterfall(found, sentence.tokens)), runnerUp(found, sentence), byFamily(found)]));
     if (isMoved) row.querySelector("[aria-pressed=true]")?.focus({ preventScroll: true });
+  }
+
+  function forced() {
+    return h("p", { class: "hint" }, `Labels are forced or forbidden at ${n} ${n === 1 ? "token" : "tokens"}: these are the reasons given that. `,
+      h("a", { href: app.link("tag", { text: textOf(tokens, app), t: chosen, a: writeAllowed(bound) }) }, "Back to the labels"));
   }
 
   function headline(found) {
