@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,48 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     assert load(folder / "more.vcrf").model_.facts.n_sentences == 65
     assert call(*asked).stdout.count("# text = ") == 5
     assert len(call(*asked, "--to", "prodigy").stdout.splitlines()) == 5
+
+
+def test_seen_sentences_are_told(folder: Path, call: Call) -> None:
+    """Half of the training file is refused with its name; --allow-seen takes it, and says so on stderr."""
+    sentences = (folder / "train.conllu").read_text(encoding="utf-8").strip().split("\n\n")
+    (folder / "half.conllu").write_text("\n\n".join(sentences[::2]) + "\n\n", encoding="utf-8")
+    asked = ("calibrate", folder / "plain.vcrf", folder / "half.conllu", "-o", folder / "seen.vcrf")
+    message = call(*asked, code=2).stderr
+    assert f"{folder / 'half.conllu'}: " in message
+    assert "that the model was trained on" in message
+    assert "pass --allow-seen." in message
+    assert not (folder / "seen.vcrf").exists()
+    result = call(*asked, "--allow-seen", "--json")
+    assert json.loads(result.stdout)["sentences"] == 30
+    assert "promises look better than they are" in result.stderr
+
+
+def test_text_is_written_compressed(folder: Path, call: Call) -> None:
+    """--output, --review and what `suggest` writes, by their names; and can be read again."""
+    asked = ("tag", folder / "model.vcrf", folder / "new.txt", "--max-error", "10%")
+    plain = call(*asked).stdout
+    call(*asked, "-o", folder / "out.conllu.gz", "--review", folder / "check.conllu.xz")
+    assert gzip.decompress((folder / "out.conllu.gz").read_bytes()).decode() == plain
+    assert lzma.decompress((folder / "check.conllu.xz").read_bytes()).decode().startswith("# text")
+    call("suggest", folder / "model.vcrf", folder / "out.conllu.gz", "-n", 2, "-o", folder / "next.conllu.gz")
+    assert json.loads(call("eval", folder / "model.vcrf", folder / "next.conllu.gz", "--json").stdout)["sentences"] == 2
+
+
+def test_guesses_that_nobody_answered_are_not_trained_on(folder: Path, call: Call) -> None:
+    """In the formats of tools; where some are answered the others are counted."""
+    asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 3)
+    for to in ("prodigy", "jsonl"):
+        path = folder / f"{to}.jsonl"
+        call(*asked, "--to", to, "-o", path)
+        assert "no task has an answer yet" in call("train", path, "-o", folder / "no.vcrf", code=2).stderr
+        first, *others = path.read_text(encoding="utf-8").splitlines()
+        answer = json.dumps({**json.loads(first), "answer": "accept"})
+        path.write_text("\n".join([answer, *others]) + "\n", encoding="utf-8")
+        result = call("eval", folder / "model.vcrf", path, "--json")
+        assert json.loads(result.stdout)["sentences"] == 1
+        assert f"{path}: 2 of 3 tasks have no answer yet and are left out." in result.stderr
+        assert "JSON, as annotation tools write it" in call("suggest", folder / "model.vcrf", path, code=2).stderr
 
 
 def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 import vcrf
 from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
-from vcrf.cli.errors import in_options
+from vcrf.cli.errors import saying_warnings
 from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
@@ -254,7 +253,8 @@ def _check_loss(loss: str | None) -> None:
 def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
     from vcrf.data.readers import read_corpora
 
-    return read_corpora(paths, *how)
+    with saying_warnings():
+        return read_corpora(paths, *how)
 
 
 @contextmanager
@@ -337,7 +337,7 @@ def _watched(
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with _saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
+    with saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
 
         def callback(record: IterationRecord) -> bool:
             progress.update(record)
@@ -349,22 +349,6 @@ def _watched(
         if live is not None:
             live.title, live.tol = title, tagger._value("tol")
         yield progress
-
-
-@contextmanager
-def _saying_warnings() -> Iterator[None]:
-    """Say at once, and once, what the library warns of: that a pass takes hours is told before it."""
-    said: set[str] = set()
-
-    def show(message: Warning | str, *_: Any) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            say(in_options(str(message)))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
 
 
 def _report(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 
+from vcrf.data.annotations import looks_like_annotations
 from vcrf.data.blocks import Block
 from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
 from vcrf.data.conllu import FIELDS, word_rows
@@ -195,6 +196,11 @@ def _reader(name: str, head: list[str], input_format: InputFormat, wanted: _Want
 def _guess(name: str, head: list[str], sample: str) -> InputFormat:
     if is_conllu(name, sample):
         return "conllu"
+    if looks_like_annotations(name, sample):
+        raise InputError(
+            f"{name}: JSON, as annotation tools write it: expected text, CoNLL-U or columns. Write its sentences one a "
+            "line, or pass --input-format text to label the lines as they are."
+        )
     if "\t" in sample or any(line.startswith(BOUNDARIES) for line in head):
         return "columns"
     _check_is_text(name, head)
