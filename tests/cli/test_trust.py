@@ -75,7 +75,13 @@ def test_tag_writes_label_sets_and_a_report(folder: Path, call: Call) -> None:
     )
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["label_sets"] for row in rows] == tagger.predict_sets(X, 0.05).sets
-    for text in ("Expected wrong labels:", "No sign that this text differs", "least sure: line"):
+    for text in (
+        "--max-error 1%:",
+        "--max-error 5%:",
+        "Expected wrong labels:",
+        "No sign that this text differs",
+        "least sure: line",
+    ):
         assert text in result.stderr
     said = next(line for line in result.stderr.splitlines() if "95 % interval" in line)
     low, high = said.split("95 % interval ")[1].split(",")[0].split(" to ")
@@ -155,7 +161,7 @@ def test_seen_sentences_are_told(folder: Path, call: Call) -> None:
 
 def test_text_is_written_compressed(folder: Path, call: Call) -> None:
     """--output, --review and what `suggest` writes, by their names; and can be read again."""
-    asked = ("tag", folder / "model.vcrf", folder / "new.txt", "--max-error", "10%")
+    asked = ("tag", folder / "model.vcrf", folder / "new.txt", "--max-error", "0.1%")
     plain = call(*asked).stdout
     call(*asked, "-o", folder / "out.conllu.gz", "--review", folder / "check.conllu.xz")
     assert gzip.decompress((folder / "out.conllu.gz").read_bytes()).decode() == plain
@@ -205,6 +211,7 @@ def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--longest", "9"), "--longest is for"),
         (("trust", "model.vcrf", "test.conllu", "--longest", "9"), "--longest is for"),
         (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
+        (("train", "nothere.conllu", "--start", "nothere.vcrf", "-o", "x.vcrf"), "nothere.vcrf"),
         (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
     ],
 )

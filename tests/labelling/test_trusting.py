@@ -92,6 +92,23 @@ def test_accepted_units_are_those_above_the_threshold(tagger: VCRF, plain: VCRF,
     assert "confidence at most 10 % of them are wrong" in found.message
 
 
+def test_wrong_shares_are_named(tagger: VCRF) -> None:
+    """Also those that are no numbers."""
+    for miss in ("a", None, 0.0, 1.0, True):
+        with pytest.raises(InputError, match="`miss` must be a number between 0 and 1"):
+            tagger.predict_sets([["a"]], miss=miss)
+
+
+def test_labels_left_open_have_no_part_in_the_score(plain: VCRF, corpus: Corpus) -> None:
+    """None and sets; without any other label there is nothing to count."""
+    X, y = part(corpus, 520, 560)
+    partial = [[None, frozenset(row[1:2]), *row[2:]][: len(row)] for row in y]
+    kept = [(p, t) for ps, ts in zip(plain.predict(X), y, strict=True) for p, t in zip(ps[2:], ts[2:], strict=True)]
+    assert plain.score(X, partial) == pytest.approx(np.mean([p == t for p, t in kept]))
+    with pytest.raises(InputError, match="at least one token with a label"):
+        plain.score(X[:1], [[None] * len(X[0])])
+
+
 def test_sets_hold_what_they_promise(tagger: VCRF, corpus: Corpus) -> None:
     """The predicted label first; more labels for a stricter promise."""
     X, y = part(corpus, 520, 720)

@@ -107,11 +107,19 @@ class _Promise(NamedTuple):
         if self.review is not None:
             yield f"{self.review}: {seen.n_reviewed:,} sentences to check."
         if self.report:
-            yield from _report(seen)
+            yield from _report(seen, accepted is None)
 
 
-def _report(seen: TextReport) -> Iterator[str]:
+# What a report tells of without being asked for one of them.
+_LIMITS = (0.01, 0.02, 0.05)
+
+
+def _report(seen: TextReport, has_shares: bool) -> Iterator[str]:
     found = seen.expected()
+    for limit in _LIMITS if has_shares else ():
+        promise, share = seen.share_accepted(limit)
+        few = f"--max-error {100.0 * limit:g}%"
+        yield f"{few}: {share:.1%} of the tokens would be accepted." if promise.is_any else f"{few}: {promise.message}"
     yield (
         f"Expected wrong labels: {found.number:,.0f} of {found.n_tokens:,}, 95 % interval {found.low:,.0f} to "
         f"{found.high:,.0f}, if the text is like the calibration sentences."

@@ -110,6 +110,10 @@ def train(
     _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
+    if start is not None:
+        from vcrf.model.file import read_facts
+
+        read_facts(start)  # before any data are
     if watch:
         from vcrf.cli.watching import check_watch
 

@@ -338,12 +338,24 @@ class ColumnReader:
         return found.start(), found.end() - found[0].endswith("\t")
 
 
+# What `tag` promises in MISC: said of labels that are about to be replaced.
+_is_mark = re.compile(r"Check=Yes|(?:Labels|Spans)=.*").fullmatch
+# What separates labels, items of MISC, and names from values.
+_ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%,|=: "})
+
+
+def escaped(label: str) -> str:
+    """A label inside a list in a field: `,` is %2C, and likewise for `%`, `|`, `=`, `:` and blanks."""
+    return label.translate(_ESCAPES)
+
+
 def with_notes(misc: str, notes: Notes) -> str:
-    """Field MISC with `Prob=0.987` and the like, in place of older ones; what is empty is left out."""
-    if not notes:
-        return misc
+    """Field MISC with `Prob=0.987` and the like, in place of what an earlier `tag` wrote; what is empty is left out."""
     names = tuple(f"{name}=" for name, _ in notes)
-    others = [] if misc in ("_", "") else [item for item in misc.split("|") if not item.startswith(names)]
+    items = [] if misc in ("_", "") else misc.split("|")
+    others = [item for item in items if not (names and item.startswith(names)) and not _is_mark(item)]
+    if not notes and len(others) == len(items):
+        return misc  # byte for byte
     return "|".join([*others, *(f"{name}={value}" for name, value in notes if value)]) or "_"
 
 
