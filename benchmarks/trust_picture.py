@@ -51,7 +51,7 @@ def draw(simulated: list[Any], treebanks: list[Any], path: Path) -> None:
         axes.set_xlabel("calibration sentences")
     broken.set_title("invented language: broken promises")
     accepted.set_title("share of tokens accepted")
-    accepted.legend(title="max_error, 1 - confidence", fontsize="small")
+    broken.legend(title="max_error, 1 - confidence", fontsize="small", loc="upper left", bbox_to_anchor=(0.0, 0.95))
     names = [f"{name} {promise}" for name, promise, _ in treebanks]
     real.barh(names, [share / delta_of(promise) for _, promise, share in treebanks])
     real.invert_yaxis()
