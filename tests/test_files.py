@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
+import lzma
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands import environment
 from vcrf import files
 from vcrf.errors import WriteError
-from vcrf.files import replacing
+from vcrf.files import replacing, replacing_text
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and locks")
 
@@ -146,3 +150,28 @@ def test_a_failed_write_names_the_file_and_what_to_do(
     assert told.value.errno == number
     assert names(tmp_path) == ["old"]
     assert (tmp_path / "old").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "opened"), [(".gz", gzip.open), (".BZ2", bz2.open), (".xz", lzma.open), (".txt", open), ("", open)]
+)
+def test_text_is_compressed_where_the_name_says_so(tmp_path: Path, suffix: str, opened: Any) -> None:
+    """In the same bytes each time: neither the time nor the name is in them."""
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in paths:
+        with replacing_text(path) as file:
+            file.write(b"one\n")
+            file.write("zw\u00f6lf\n".encode())
+    with opened(paths[0], "rt", encoding="utf-8") as file:
+        assert file.read() == "one\nzw\u00f6lf\n"
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_compressed_text_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
+    """As any file."""
+    path = tmp_path / "a.gz"
+    path.write_bytes(b"old")
+    with pytest.raises(TypeError), replacing_text(path) as file:
+        file.writelines([b"new", None])  # type: ignore[list-item]
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.gz"]

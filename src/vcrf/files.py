@@ -11,7 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from vcrf.errors import InputError, WriteError
 
@@ -70,6 +70,31 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 draft = _give_name(file, target.parent, stack)
             _move(file, draft, target)
         _sync_directory(target.parent)
+
+
+@contextlib.contextmanager
+def replacing_text(path: Path) -> Iterator[BinaryIO]:
+    """Do as `replacing` for text, compressed where the name says so (.gz, .bz2, .xz); the same text, the same bytes."""
+    with replacing(path) as file, _compressing(file, path.suffix.lower()) as text:
+        yield text
+
+
+def _compressing(file: BinaryIO, suffix: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    """What writes to a file in the format of a suffix; closing it leaves the file open."""
+    found: Any = contextlib.nullcontext(file)
+    if suffix == ".gz":
+        import gzip
+
+        found = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # neither name nor time
+    elif suffix == ".bz2":
+        import bz2
+
+        found = bz2.BZ2File(file, "wb")
+    elif suffix == ".xz":
+        import lzma
+
+        found = lzma.LZMAFile(file, "wb")  # noqa: SIM115 - the caller closes it
+    return cast("contextlib.AbstractContextManager[BinaryIO]", found)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -73,7 +75,13 @@ def test_tag_writes_label_sets_and_a_report(folder: Path, call: Call) -> None:
     )
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["label_sets"] for row in rows] == tagger.predict_sets(X, 0.05).sets
-    for text in ("Expected wrong labels:", "No sign that this text differs", "least sure: line"):
+    for text in (
+        "--max-error 1%:",
+        "--max-error 5%:",
+        "Expected wrong labels:",
+        "No sign that this text differs",
+        "least sure: line",
+    ):
         assert text in result.stderr
     said = next(line for line in result.stderr.splitlines() if "95 % interval" in line)
     low, high = said.split("95 % interval ")[1].split(",")[0].split(" to ")
@@ -136,6 +144,48 @@ def test_suggestions_go_out_and_come_back(folder: Path, call: Call) -> None:
     assert len(call(*asked, "--to", "prodigy").stdout.splitlines()) == 5
 
 
+def test_seen_sentences_are_told(folder: Path, call: Call) -> None:
+    """Half of the training file is refused with its name; --allow-seen takes it, and says so on stderr."""
+    sentences = (folder / "train.conllu").read_text(encoding="utf-8").strip().split("\n\n")
+    (folder / "half.conllu").write_text("\n\n".join(sentences[::2]) + "\n\n", encoding="utf-8")
+    asked = ("calibrate", folder / "plain.vcrf", folder / "half.conllu", "-o", folder / "seen.vcrf")
+    message = call(*asked, code=2).stderr
+    assert f"{folder / 'half.conllu'}: " in message
+    assert "that the model was trained on" in message
+    assert "pass --allow-seen." in message
+    assert not (folder / "seen.vcrf").exists()
+    result = call(*asked, "--allow-seen", "--json")
+    assert json.loads(result.stdout)["sentences"] == 30
+    assert "promises look better than they are" in result.stderr
+
+
+def test_text_is_written_compressed(folder: Path, call: Call) -> None:
+    """--output, --review and what `suggest` writes, by their names; and can be read again."""
+    asked = ("tag", folder / "model.vcrf", folder / "new.txt", "--max-error", "0.1%")
+    plain = call(*asked).stdout
+    call(*asked, "-o", folder / "out.conllu.gz", "--review", folder / "check.conllu.xz")
+    assert gzip.decompress((folder / "out.conllu.gz").read_bytes()).decode() == plain
+    assert lzma.decompress((folder / "check.conllu.xz").read_bytes()).decode().startswith("# text")
+    call("suggest", folder / "model.vcrf", folder / "out.conllu.gz", "-n", 2, "-o", folder / "next.conllu.gz")
+    assert json.loads(call("eval", folder / "model.vcrf", folder / "next.conllu.gz", "--json").stdout)["sentences"] == 2
+
+
+def test_guesses_that_nobody_answered_are_not_trained_on(folder: Path, call: Call) -> None:
+    """In the formats of tools; where some are answered the others are counted."""
+    asked = ("suggest", folder / "model.vcrf", folder / "new.txt", "-n", 3)
+    for to in ("prodigy", "jsonl"):
+        path = folder / f"{to}.jsonl"
+        call(*asked, "--to", to, "-o", path)
+        assert "no task has an answer yet" in call("train", path, "-o", folder / "no.vcrf", code=2).stderr
+        first, *others = path.read_text(encoding="utf-8").splitlines()
+        answer = json.dumps({**json.loads(first), "answer": "accept"})
+        path.write_text("\n".join([answer, *others]) + "\n", encoding="utf-8")
+        result = call("eval", folder / "model.vcrf", path, "--json")
+        assert json.loads(result.stdout)["sentences"] == 1
+        assert f"{path}: 2 of 3 tasks have no answer yet and are left out." in result.stderr
+        assert "JSON, as annotation tools write it" in call("suggest", folder / "model.vcrf", path, code=2).stderr
+
+
 def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:
     """Calibration needs every label: the task without one is named."""
     path = folder / "open.jsonl"
@@ -161,6 +211,7 @@ def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:
         (("tag", "model.vcrf", "new.txt", "--max-error", "1%", "--longest", "9"), "--longest is for"),
         (("trust", "model.vcrf", "test.conllu", "--longest", "9"), "--longest is for"),
         (("calibrate", "plain.vcrf", "train.conllu"), "was trained on"),
+        (("train", "nothere.conllu", "--start", "nothere.vcrf", "-o", "x.vcrf"), "nothere.vcrf"),
         (("suggest", "model.vcrf", "new.txt", "--by", "span"), "--by span needs labels"),
     ],
 )

@@ -30,18 +30,24 @@ def span_labels(draw: st.DrawFn, scheme: str) -> list[str]:
             labels += ["O"] * n
         elif scheme == "BIO":
             labels += [f"B-{kind}", *[f"I-{kind}"] * (n - 1)]
+        elif scheme == "BIOES":
+            labels += [f"S-{kind}"] if n == 1 else [f"B-{kind}", *[f"I-{kind}"] * (n - 2), f"E-{kind}"]
         else:
             labels += [f"U-{kind}"] if n == 1 else [f"B-{kind}", *[f"I-{kind}"] * (n - 2), f"L-{kind}"]
     return labels
 
 
+LETTERS = {"": "BI", "BIO": "BI", "BILOU": "BILU", "BIOES": "BIES"}
+
+
 @st.composite
 def tasks(draw: st.DrawFn) -> tuple[str, list[Task]]:
-    """A scheme and a few sentences labelled by it."""
-    scheme = draw(st.sampled_from(["", "BIO", "BILOU"]))
+    """A scheme and a few sentences labelled by it, some of them against its rules, as a tagger without constraints."""
+    scheme = draw(st.sampled_from(list(LETTERS)))
+    free = st.sampled_from(["O", *(f"{letter}-{kind}" for letter in LETTERS[scheme] for kind in KINDS)])
     found = []
     for _ in range(draw(st.integers(1, 3))):
-        labels = draw(span_labels(scheme or "BIO"))
+        labels = draw(st.one_of(span_labels(scheme or "BIO"), st.lists(free, min_size=1, max_size=6)))
         tokens = draw(st.lists(words, min_size=len(labels), max_size=len(labels)))
         found.append(Task(tokens, labels, 3.5, 0.5, "pool:1"))
     return scheme, found
@@ -55,10 +61,47 @@ def test_round_trips_give_the_same_sentences(drawn: tuple[str, list[Task]]) -> N
     for task in answered:
         task["annotations"] = task.pop("predictions")
     lines = prodigy(sentences, scheme).replace('"meta"', '"answer": "accept", "meta"')
-    for content in (json.dumps(answered), lines, json_lines(sentences)):
+    own = json_lines(sentences).replace('"answer": null', '"answer": "accept"')
+    for content in (json.dumps(answered), lines, own):
         found = list(parse_annotations(content, "a.json"))
         assert [list(s.tokens) for s in found] == [list(t.tokens) for t in sentences]
         assert [list(s.labels) for s in found] == [list(t.labels) for t in sentences]
+
+
+def test_what_nobody_has_answered_is_no_label() -> None:
+    """A tagger's guesses are not trained on: left out with a message, and a file of nothing else is refused."""
+    sentences = [Task(["a", "b"], ["X", "Y"], 3.5, 0.5, "pool:1"), Task(["c"], ["X"], 3.0, 0.5, "pool:2")]
+    written = [("a.json", label_studio(sentences, ""))]
+    written += [("a.jsonl", prodigy(sentences, "")), ("a.jsonl", json_lines(sentences))]
+    for name, content in written:
+        stream = io.StringIO(content)
+        stream.name = name
+        with pytest.raises(InputError, match=f"{name}: no task has an answer yet"):
+            read_corpus(stream)
+    first, second = prodigy(sentences, "").splitlines()
+    stream = io.StringIO(json.dumps({**json.loads(first), "answer": "accept"}) + "\n" + second + "\n")
+    stream.name = "a.jsonl"
+    with pytest.warns(UserWarning, match=r"a.jsonl: 1 of 2 tasks have no answer yet and are left out"):
+        corpus = read_corpus(stream)
+    assert corpus.labels == [["X", "Y"]]
+    # Those of an earlier version had no key `answer`.
+    line = {"tokens": ["a"], "labels": ["X"], "usefulness": 1.0, "probability": 0.5, "source": "pool:1"}
+    assert list(parse_annotations(json.dumps(line), "a.jsonl")) == [None]
+
+
+def test_predicted_labels_count_where_the_span_was_left_alone() -> None:
+    """A span that the person has changed is written by the rules; a forged list of labels is refused."""
+    (task,) = json.loads(label_studio([Task(["a", "b", "c"], ["O", "I-X", "I-X"], 1.0, 0.5, "p:1")], "BIO"))
+    assert task["data"]["predicted"] == ["O", "I-X", "I-X"]
+    task["annotations"] = task.pop("predictions")
+    (sentence,) = parse_annotations(json.dumps([task]), "a.json")
+    assert sentence.labels == ("O", "I-X", "I-X")
+    task["annotations"][0]["result"][0]["value"]["end"] = 3
+    (sentence,) = parse_annotations(json.dumps([task]), "a.json")
+    assert sentence.labels == ("O", "B-X", "O")
+    task["data"]["predicted"] = ["O"]
+    with pytest.raises(InputError, match="task 1: `predicted` must have one label a token"):
+        list(parse_annotations(json.dumps([task]), "a.json"))
 
 
 def test_partial_answers_stay_open() -> None:
@@ -78,8 +121,9 @@ def test_partial_answers_stay_open() -> None:
         {"data": {"text": "not yet"}, "annotations": []},
         {"data": {"text": "no"}, "annotations": [{"result": [], "was_cancelled": True}]},
     ]
-    (sentence,) = parse_annotations(json.dumps(studio), "a.json")
+    sentence, later = parse_annotations(json.dumps(studio), "a.json")
     assert sentence.labels == ("X", None, frozenset({"X", "Y"}))
+    assert later is None
     lines = '{"tokens": ["a", "b"], "labels": ["X", null]}\n\n{"text": "c", "spans": [], "answer": "reject"}\n'
     (sentence,) = parse_annotations(lines, "a.jsonl")
     assert sentence.labels == ("X", None)

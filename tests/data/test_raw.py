@@ -10,6 +10,7 @@ import lzma
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from vcrf.data import raw, stream
 from vcrf.data.layout import Layout
-from vcrf.data.raw import InputFormat, open_raw
+from vcrf.data.raw import InputFormat, open_raw, with_notes
 from vcrf.data.writers import OutputFormat, Tagging, choose_writer
 from vcrf.errors import InputError
 
@@ -267,3 +268,19 @@ def test_conllu_without_new_labels_is_the_same_file(rows: list[str], size: int) 
         except InputError:
             return  # two words with ID 1, or no word at all
     assert "".join(out) == content
+
+
+def test_marks_of_an_earlier_run_are_replaced() -> None:
+    """They are about labels that are gone; what others wrote stays, byte for byte where nothing is ours."""
+    misc = "SpaceAfter=No|Prob=0.987|Check=Yes|Labels=A,B|Spans=PER:2|Checked=Yes|Check=No"
+    assert with_notes(misc, []) == "SpaceAfter=No|Prob=0.987|Checked=Yes|Check=No"
+    assert with_notes("Check=Yes", []) == "_"
+    assert with_notes("a||b", []) == "a||b"
+    assert with_notes("Check=Yes|a", [("Check", ""), ("Labels", "X")]) == "a|Labels=X"
+
+
+def test_labels_in_a_list_are_told_apart() -> None:
+    """Whatever they have in them."""
+    tagging = Tagging(["a,b"], sets=[["a,b", "a", "b|c=d", "50%", "x y:z"]])
+    assert tagging.notes(0) == [("Labels", "a%2Cb,a,b%7Cc%3Dd,50%25,x%20y%3Az")]
+    assert [unquote(part) for part in tagging.notes(0)[0][1].split(",")] == tagging.sets[0]

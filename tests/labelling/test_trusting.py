@@ -10,6 +10,7 @@ import pytest
 from vcrf import VCRF, load
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.errors import InputError, NotFittedError
+from vcrf.estimators.voting import vote
 from vcrf.labelling.loading import load_tagger
 
 LANGUAGE = SyntheticLanguage(n_labels=5, n_stems=60, mean_length=6.0)
@@ -89,6 +90,23 @@ def test_accepted_units_are_those_above_the_threshold(tagger: VCRF, plain: VCRF,
     assert found.accepted == expected
     assert found.labels == plain.predict(X)
     assert "confidence at most 10 % of them are wrong" in found.message
+
+
+def test_wrong_shares_are_named(tagger: VCRF) -> None:
+    """Also those that are no numbers."""
+    for miss in ("a", None, 0.0, 1.0, True):
+        with pytest.raises(InputError, match="`miss` must be a number between 0 and 1"):
+            tagger.predict_sets([["a"]], miss=miss)
+
+
+def test_labels_left_open_have_no_part_in_the_score(plain: VCRF, corpus: Corpus) -> None:
+    """None and sets; without any other label there is nothing to count."""
+    X, y = part(corpus, 520, 560)
+    partial = [[None, frozenset(row[1:2]), *row[2:]][: len(row)] for row in y]
+    kept = [(p, t) for ps, ts in zip(plain.predict(X), y, strict=True) for p, t in zip(ps[2:], ts[2:], strict=True)]
+    assert plain.score(X, partial) == pytest.approx(np.mean([p == t for p, t in kept]))
+    with pytest.raises(InputError, match="at least one token with a label"):
+        plain.score(X[:1], [[None] * len(X[0])])
 
 
 def test_sets_hold_what_they_promise(tagger: VCRF, corpus: Corpus) -> None:
@@ -223,10 +241,60 @@ def test_training_sentences_are_refused(plain: VCRF, corpus: Corpus) -> None:
         plain.calibrate([["a"]], [[None]])
 
 
+def test_some_training_sentences_among_others_are_noticed(corpus: Corpus) -> None:
+    """Whatever their number, order and labels: many are refused, few are told, and `allow_seen` takes any."""
+    X, y = part(corpus, 120, 520)
+    seen, own = part(corpus, 0, 120)
+    tagger = VCRF(n_jobs=1).fit(seen, own)
+    kept = [i for i, x in enumerate(seen) if len(x) >= 5][::-1]
+    other = [own[0][:1] * len(x) for x in seen]
+    n_long = sum(len(x) >= 5 for x in X)
+    many = [seen[i] for i in kept[:40]]
+    with pytest.raises(InputError, match=f"^40 of the {n_long + 40} sentences of 5 tokens or more are ones that the"):
+        tagger.calibrate(X[:200] + many + X[200:], y[:200] + [other[i] for i in kept[:40]] + y[200:])
+    with pytest.raises(InputError, match="pass `allow_seen`"):
+        tagger.calibrate(seen[::2], own[::2])
+    with pytest.warns(UserWarning, match=f"1 of the {n_long + 1} sentences of 5 tokens or more is one that the"):
+        tagger.calibrate([*X, seen[kept[0]]], [*y, own[kept[0]]])
+    with pytest.warns(UserWarning, match="promises look better than they are"):
+        tagger.calibrate(seen, own, allow_seen=True)
+
+
+def test_sentences_that_repeat_by_nature_are_taken() -> None:
+    """Short ones count where there are no others, and no more than the training repeats itself."""
+    X, y = [["yes", "."], ["no", "."], ["well", "no"]], [["A", "B"], ["A", "B"], ["A", "A"]]
+    with pytest.raises(InputError, match=r"2 of the 2 sentences are ones that .* 0 % would be by chance"):
+        VCRF(n_jobs=1).fit(X, y).calibrate(X[:2], y[:2])
+    VCRF(n_jobs=1).fit(X * 2, y * 2).calibrate(X[:2], y[:2])
+
+
+def test_training_sentences_of_attributes_are_noticed() -> None:
+    """Whatever the order of the attributes of a token; another value is another sentence."""
+    X = [[{"w": f"{i}{t}", "n": float(t)} for t in range(6)] for i in range(8)]
+    y = [["A", "B"] * 3] * 8
+    tagger = VCRF(n_jobs=1).fit(X, y)
+    turned = [[dict(reversed(token.items())) for token in sentence] for sentence in X]
+    with pytest.raises(InputError, match="3 of the 3 sentences"):
+        tagger.calibrate(turned[2:5], y[2:5])
+    tagger.calibrate([[{**token, "n": 9.0} for token in sentence] for sentence in X], y)
+
+
+def test_votes_know_the_sentences_of_all(plain: VCRF, corpus: Corpus) -> None:
+    """Once, though both taggers were trained on them."""
+    voted = vote([plain, plain])
+    assert voted.model_.sentences.tolist() == plain.model_.sentences.tolist()
+    with pytest.raises(InputError, match="that the model was trained on"):
+        voted.calibrate(*part(corpus, 10, 60))
+
+
 def test_promises_are_not_judged_by_their_own_sentences(tagger: VCRF, corpus: Corpus) -> None:
-    """The calibration sentences say nothing new."""
+    """The calibration sentences say nothing new, nor do some of them."""
     with pytest.raises(InputError, match="was calibrated with"):
         tagger.trust(*part(corpus, 120, 520))
+    with pytest.raises(InputError, match="are ones that the model was calibrated with"):
+        tagger.trust(*part(corpus, 420, 720))
+    with pytest.warns(UserWarning, match="that the model was calibrated with"):
+        tagger.trust(*part(corpus, 420, 720), allow_seen=True)
 
 
 def test_eight_sentences_one_label_one_token_and_unknown_labels() -> None:

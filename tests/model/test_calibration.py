@@ -59,6 +59,15 @@ def test_first_calibrations_are_read(content: bytes) -> None:
         tagger.predict_sets([["a"]], 0.5, unit="span")
 
 
+def test_files_that_do_not_know_their_sentences_are_read(content: bytes) -> None:
+    """Nothing is shared with what is not known; the number of those that are known has to be right."""
+    parts = Parts(content)
+    del parts.tensors["calibration.sentences"], parts.tensors["sentences"]
+    tagger = estimator_file.from_buffer(parts.assemble(), "m")
+    assert len(tagger.model_.sentences) == len(tagger.model_.calibration.sentences) == 0
+    tagger.calibrate([["a", "b"]], [["B-X", "O"]])
+
+
 def put(name: str, index: Any, value: Any) -> Callable[[Parts], None]:
     """Change one element of a tensor."""
 
@@ -94,7 +103,7 @@ FORGERIES = [
     put("reliability", (0, 0), 1e300), put("reliability", (1, 0), np.nan), put("reliability", (3, 2), 0.5),
     *map(cut, ("ptr", "sureness", "true_probability", "is_wrong", "sequence_probability", "unknown_share", "span_ptr",
                "span_sureness", "span_is_wrong", "true_span_ptr", "true_span_probability", "true_span_is_found",
-               "reliability")),
+               "reliability", "sentences")),
     say("calibration_temperature", 0.0), say("calibration_temperature", "1"), say("calibration_temperature", 1e9),
     say("n_impossible", -1), say("n_impossible", 99), say("n_impossible", 1.5), say("scheme", "BILOU"),
     say("scheme", 3), say("data_checksum", None), say("log_likelihood", [0.0]), say("log_likelihood", ["nan", 0.0]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.stats import binom
 
 from vcrf.errors import InputError
 from vcrf.trust import Units, accept, evidence
-from vcrf.trust.selective import GRID, STARTS, oracle_share, rates, sentence_values
+from vcrf.trust.selective import GRID, STARTS, Acceptance, oracle_share, rates, sentence_values
 
 
 def dependent_units(n: int, rng: np.random.Generator, length: int = 12) -> Units:
@@ -277,3 +278,20 @@ def test_shares_that_are_none_are_refused(bad: object) -> None:
         accept(units, 0.1, bad)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unit"):
         accept(units, 0.1, 0.9, "word")
+
+
+def test_messages_count_and_say_the_average() -> None:
+    """One sentence is no sentences; the scale of the threshold, and what the rate is a mean of."""
+
+    def promise(**how: Any) -> str:
+        given = {"threshold": math.inf, "max_error": 0.01, "confidence": 0.95, "unit": "token", "n_sentences": 1,
+                 "n_missing": 1, "share": 0.0, "error": math.nan}  # fmt: skip
+        return Acceptance(**(given | how)).message
+
+    assert "needs about 1 more calibration sentence than the 1 there is." in promise()
+    assert "needs about 2 more calibration sentences than the 3 there are." in promise(n_missing=2, n_sentences=3)
+    assert "is more than this 1 calibration sentence allows, because" in promise(n_missing=None)
+    assert "sure (as trained): 50 % of the" in promise(threshold=0.5, share=0.5)
+    assert "wrong, as a mean over sentences." in promise(threshold=0.5, share=0.5)
+    assert "wrong, all tokens counted alike." in promise(threshold=0.5, share=0.5, longest=9)
+    assert "are wrong." in promise(threshold=0.5, share=0.5, unit="sentence")

@@ -76,7 +76,7 @@ def test_a_full_disk_loses_no_answer(annotating: Annotating, pool: Any, monkeypa
     def full(_: Path) -> Any:
         raise WriteError("answers.conllu: cannot be written: No space left on device.")
 
-    monkeypatch.setattr("vcrf.web.annotating.replacing", full)
+    monkeypatch.setattr("vcrf.web.annotating.replacing_text", full)
     with pytest.raises(WriteError):
         annotating.answer(pool[1][0], [label] * len(pool[1][0]))
     assert annotating.path.read_bytes() == kept

@@ -16,7 +16,7 @@ from typing import Any
 from vcrf.classes.table import WordClasses
 from vcrf.data.text import Source, read_text
 from vcrf.errors import InputError
-from vcrf.files import replacing
+from vcrf.files import replacing_text
 
 _BROWN = re.compile(r"([01]+)\t([^\t]+)\t[0-9]+")
 
@@ -85,7 +85,7 @@ def _read_lexicon(name: str, lines: list[tuple[int, str]]) -> dict[str, str]:
 
 def write_classes(path: str | os.PathLike[str], classes: Mapping[str, str]) -> None:
     """Write `word TAB class` lines; the file is written whole or not at all."""
-    with replacing(Path(path)) as file:
+    with replacing_text(Path(path)) as file:
         for word, name in classes.items():
             if not word or not name or any(character in word + name for character in "\t\n\r"):
                 raise InputError(

@@ -90,7 +90,7 @@ def _read(
     loss: str | None,
 ) -> tuple[Model, Loss, Text, UInts32]:  # fmt: skip
     from vcrf.cli.checks import read_loss
-    from vcrf.data.readers import read_with_layout
+    from vcrf.cli.labelled import read_data
     from vcrf.families.text import intern_sentences
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.model.file import load_model, read_facts
@@ -109,7 +109,7 @@ def _read(
     name = given if isinstance(given, str) and given not in ("none", "auto") else "hamming"
     task_loss = read_loss("--loss", name)
     layout = trained.facts.layout if trained.facts else None
-    corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
+    corpus, _ = read_data(data, tag, split, data_format, form, layout)
     y = _label_numbers(corpus, trained, data)
     return trained, task_loss.for_labels(trained.labels), intern_sentences(corpus.tokens), y
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcrf.cli.errors import about
-from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name
+from vcrf.cli.errors import about, saying_warnings
+from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, print_table
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def calibrate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Reliability diagram, before and after (.png, .svg, .pdf).")
     ] = None,
+    allow_seen: Annotated[bool, option("allow_seen")] = False,
     json: AsJson = False,
 ) -> None:
     """Calibrate a model with sentences that it was not trained on.
@@ -56,8 +57,8 @@ def calibrate(
     check_not_of_trees("calibrate", model)
     tagger = load(model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data), in_sources(corpus):
-        tagger.calibrate(corpus.tokens, labels)
+    with compile_notice(), about(data), in_sources(corpus), saying_warnings():
+        tagger.calibrate(corpus.tokens, labels, allow_seen=allow_seen)
     save(tagger, out)
     if plot is not None:
         from vcrf.trust.plots import plot_reliability

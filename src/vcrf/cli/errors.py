@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 import typer
 
 from vcrf.cli.interrupts import exit_code, stoppable
+from vcrf.cli.output import say
 
 FAILED, WRONG_CALL = 1, 2
 
@@ -98,6 +100,22 @@ def fail(message: str, code: int) -> NoReturn:
 def in_options(message: str) -> str:
     """A message of the library, with options in place of its parameters: --norm l1 for `norm='l1'`."""
     return _CODE.sub(_as_option, message)
+
+
+@contextmanager
+def saying_warnings() -> Iterator[None]:
+    """Say at once, and once, what the library warns of: that a pass takes hours is told before it."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            say(in_options(str(message)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _as_option(code: re.Match[str]) -> str:

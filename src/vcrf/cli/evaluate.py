@@ -95,13 +95,13 @@ def _check_html(html: Path, models: list[Path], data: Path) -> None:
 
 
 def _write_page(html: Path, model: Path, data: Path, how: dict[str, Any], constraints: str | None) -> None:
-    from vcrf.data.readers import read_with_layout
+    from vcrf.cli.labelled import read_data
     from vcrf.labelling.loading import load_tagger
     from vcrf.web.reporting import report_page
 
     tagger = load_tagger(model, constraints)
     facts = tagger.model_.facts
-    corpus, _ = read_with_layout(data, **how, trained=facts.layout if facts else None)
+    corpus, _ = read_data(data, **how, trained=facts.layout if facts else None)
     report_page(tagger, model.stem, corpus, data.name).save(html)
     say(f"{html}: written")
 
@@ -112,9 +112,8 @@ def _run(
 ) -> _Run:  # fmt: skip
     from vcrf.arguments.inputs import check_labels
     from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.labelled import in_sources
+    from vcrf.cli.labelled import in_sources, read_data
     from vcrf.cli.trees import is_tree_model
-    from vcrf.data.readers import read_with_layout
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.labelling.loading import load_tagger
     from vcrf.metrics import evaluate as measure
@@ -125,7 +124,7 @@ def _run(
     trained = tagger.model_
     check_labels_text(trained, str(model))
     layout = trained.facts.layout if trained.facts else None
-    corpus, _ = read_with_layout(data, tag, split, data_format, form, layout)  # type: ignore[arg-type]
+    corpus, _ = read_data(data, tag, split, data_format, form, layout)
     with in_sources(corpus):
         check_labels([list(labels) for labels in corpus.labels], may_be_open=False)
     if not {str(label) for label in tagger.classes_}.intersection(corpus.label_set):

@@ -100,7 +100,7 @@ def serve(
 
 
 def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
-    from vcrf.data.readers import read_with_layout
+    from vcrf.cli.labelled import read_data
     from vcrf.web.models import Models, names_of, read_served
 
     served = [read_served(path, name) for path, name in zip(paths, names_of(paths), strict=True)]
@@ -108,7 +108,7 @@ def _read(paths: list[Path], data: Path | None, how: dict[str, Any]) -> Models:
         return Models(served)
     _check_reads_words(served, "--data")
     facts = served[0].facts
-    corpus, _ = read_with_layout(data, **how, trained=facts.layout if facts else None)
+    corpus, _ = read_data(data, **how, trained=facts.layout if facts else None)
     if not {str(label) for label in served[0].tagger.classes_}.intersection(map(str, corpus.label_set)):
         say(f"{paths[0]} and {data} have no label in common: is the label in another column? Pass it with --tag.")
     return Models(served, corpus, data.name)

@@ -57,7 +57,7 @@ def suggest(
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
     from vcrf.data.raw import open_raw
     from vcrf.errors import InputError
-    from vcrf.files import replacing
+    from vcrf.files import replacing_text
     from vcrf.labelling.labelling import check_labels_text
     from vcrf.labelling.loading import load_tagger
 
@@ -77,7 +77,7 @@ def suggest(
     if output is None:
         sys.stdout.buffer.write(text.encode())
     else:
-        with replacing(output) as out:
+        with replacing_text(output) as out:
             out.write(text.encode())
     say(f"{len(tasks):,} sentences, {sum(len(task.tokens) for task in tasks):,} tokens, by {by} a {per}")
 
@@ -105,14 +105,23 @@ def _tasks(tagger: ModelTagger, file: RawFile, number: int, by: str, per: str, d
 
 def _written(tasks: list[Task], to: Target, tagger: ModelTagger, tag: int) -> str:
     from vcrf.data.annotations import json_lines, label_studio, prodigy
-    from vcrf.decoding.schemes import scheme_of
 
-    scheme = scheme_of(tagger.model_.labels)
+    scheme = _scheme([str(label) for label in tagger.model_.labels])
     if to is Target.LABEL_STUDIO:
         return label_studio(tasks, scheme)
     if to is Target.PRODIGY:
         return prodigy(tasks, scheme)
     return json_lines(tasks) if to is Target.JSONL else "".join(_conllu(task, tag) for task in tasks)
+
+
+def _scheme(labels: list[str]) -> str:
+    """How tools are told to mark: spans need a name each, and BIOES is written with letters of its own."""
+    from vcrf.decoding.schemes import OUTSIDE, scheme_of
+
+    if any(not label.partition("-")[2] for label in labels if label != OUTSIDE):
+        return ""
+    scheme = scheme_of(labels)
+    return "BIOES" if scheme == "BILOU" and any(label[0] in "ES" for label in labels) else scheme
 
 
 def _conllu(task: Task, tag: int) -> str:

@@ -107,11 +107,19 @@ class _Promise(NamedTuple):
         if self.review is not None:
             yield f"{self.review}: {seen.n_reviewed:,} sentences to check."
         if self.report:
-            yield from _report(seen)
+            yield from _report(seen, accepted is None)
 
 
-def _report(seen: TextReport) -> Iterator[str]:
+# What a report tells of without being asked for one of them.
+_LIMITS = (0.01, 0.02, 0.05)
+
+
+def _report(seen: TextReport, has_shares: bool) -> Iterator[str]:
     found = seen.expected()
+    for limit in _LIMITS if has_shares else ():
+        promise, share = seen.share_accepted(limit)
+        few = f"--max-error {100.0 * limit:g}%"
+        yield f"{few}: {share:.1%} of the tokens would be accepted." if promise.is_any else f"{few}: {promise.message}"
     yield (
         f"Expected wrong labels: {found.number:,.0f} of {found.n_tokens:,}, 95 % interval {found.low:,.0f} to "
         f"{found.high:,.0f}, if the text is like the calibration sentences."
@@ -192,7 +200,7 @@ def tag(
     from vcrf.data.docbin import is_docbin
     from vcrf.data.raw import check_written_column, open_raw
     from vcrf.errors import InputError
-    from vcrf.files import replacing
+    from vcrf.files import replacing_text
     from vcrf.labelling.attributes import label_attribute_file
     from vcrf.labelling.docbin import label_docbin
     from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
@@ -247,7 +255,7 @@ def tag(
     wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss, accepted, sets)
     load_numba_without_scipy()
     with ExitStack() as stack:
-        checked = stack.enter_context(replacing(review)) if review else None
+        checked = stack.enter_context(replacing_text(review)) if review else None
         onlooker = TextReport(tagger, checked, report) if report or review else None
         _write(label_file(tagger, text, wanted, onlooker), output)
     for message in promise.said(accepted, sets, onlooker):
@@ -257,10 +265,11 @@ def tag(
 def _write(pieces: Iterator[str], output: Path | None) -> None:
     """Write text as it comes, to a file or to standard output."""
     from vcrf.cli.compiling import compile_notice
-    from vcrf.files import replacing
+    from vcrf.files import replacing_text
 
     with compile_notice(), ExitStack() as stack:
-        out = stack.enter_context(replacing(output)) if output else sys.stdout.buffer
+        out = stack.enter_context(replacing_text(output)) if output else sys.stdout.buffer
         for piece in pieces:
             out.write(piece.encode())
-            out.flush()
+            if output is None:  # who reads from a pipe waits for its answer
+                out.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 import vcrf
 from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
-from vcrf.cli.errors import in_options
+from vcrf.cli.errors import saying_warnings
 from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
@@ -111,6 +110,10 @@ def train(
     _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
     _check_loss(loss)
+    if start is not None:
+        from vcrf.model.file import read_facts
+
+        read_facts(start)  # before any data are
     if watch:
         from vcrf.cli.watching import check_watch
 
@@ -254,7 +257,8 @@ def _check_loss(loss: str | None) -> None:
 def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
     from vcrf.data.readers import read_corpora
 
-    return read_corpora(paths, *how)
+    with saying_warnings():
+        return read_corpora(paths, *how)
 
 
 @contextmanager
@@ -337,7 +341,7 @@ def _watched(
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.progress import TrainingProgress
 
-    with _saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
+    with saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
 
         def callback(record: IterationRecord) -> bool:
             progress.update(record)
@@ -349,22 +353,6 @@ def _watched(
         if live is not None:
             live.title, live.tol = title, tagger._value("tol")
         yield progress
-
-
-@contextmanager
-def _saying_warnings() -> Iterator[None]:
-    """Say at once, and once, what the library warns of: that a pass takes hours is told before it."""
-    said: set[str] = set()
-
-    def show(message: Warning | str, *_: Any) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            say(in_options(str(message)))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
 
 
 def _report(

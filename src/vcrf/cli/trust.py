@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcrf.cli.errors import about
+from vcrf.cli.errors import about, saying_warnings
 from vcrf.cli.options import AsJson, Form, Format, ModelFile, Split, Tag, column, format_name, option, share
 from vcrf.cli.output import print_json, print_rich, print_table
 
@@ -37,6 +37,7 @@ def trust(
         Path | None,
         typer.Option(metavar="FILE", help="Error by share accepted, and reliability (.png, .svg, .pdf)."),
     ] = None,
+    allow_seen: Annotated[bool, option("allow_seen")] = False,
     json: AsJson = False,
 ) -> None:
     """Show what a calibrated model promises, and how it keeps that on labelled sentences.
@@ -63,8 +64,8 @@ def trust(
     tagger = load_tagger(model)
     check_calibrated(tagger, model)
     corpus, labels = read_labelled(tagger, model, data, split, column(tag), form, format_name(input_format))
-    with compile_notice(), about(data), in_sources(corpus):
-        table = tagger.trust(corpus.tokens, labels, limits, sure, unit, average, longest)
+    with compile_notice(), about(data), in_sources(corpus), saying_warnings():
+        table = tagger.trust(corpus.tokens, labels, limits, sure, unit, average, longest, allow_seen=allow_seen)
     if plot is not None:
         table.plot(plot)
     if json:

@@ -4,6 +4,10 @@ A task is a sentence: its tokens joined by blanks, and regions of that text with
 BILOU) a region is a span and its label the kind; otherwise each token is a region of its own. Tasks say which, under
 `scheme`; a file that does not has spans, to be written as BIO. Tokens without a region are outside all spans (O), or,
 where tokens are regions, still open (None).
+
+A task that a tagger suggested is no answer, whatever it predicts: what nobody has answered is left out. Labels that
+break the rules of their scheme (I-PER after O) are more than spans can say: they go along under `predicted`, and count
+where the person has left the span as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +19,10 @@ from typing import Any, NamedTuple
 from vcrf.data.corpus import Sentence
 from vcrf.errors import InputError
 
-SCHEMES = ("", "BIO", "BILOU")
+SCHEMES = ("", "BIO", "BILOU", "BIOES")
+_PREDICTED = "predicted"
+# First, inside, last and only token of a span.
+_PREFIXES = {"BIO": ("B", "I", "I", "B"), "BILOU": ("B", "I", "L", "U"), "BIOES": ("B", "I", "E", "S")}
 _FROM, _TO = "label", "text"
 
 
@@ -64,7 +71,7 @@ def _studio_task(task: Task, scheme: str) -> dict[str, Any]:
     ]  # fmt: skip
     data = {
         "text": text, "tokens": list(task.tokens), "scheme": scheme, "usefulness": task.usefulness,
-        "source": task.source,
+        "source": task.source, **_unsaid(task, scheme),
     }  # fmt: skip
     # Label Studio refuses scores that are not from 0 to 1.
     score = min(max(task.probability, 0.0), 1.0)
@@ -93,21 +100,29 @@ def _prodigy_task(task: Task, scheme: str) -> dict[str, Any]:
         ],
         "meta": {
             "scheme": scheme, "usefulness": task.usefulness, "probability": task.probability, "source": task.source,
+            **_unsaid(task, scheme),
         },
     }  # fmt: skip
 
 
 def json_lines(tasks: Iterable[Task]) -> str:
-    """One object a line: tokens and labels; null is a label that is open."""
-    return "".join(
-        json.dumps({**t._asdict(), "tokens": list(t.tokens), "labels": list(t.labels)}, ensure_ascii=False) + "\n"
-        for t in tasks
-    )
+    """One object a line: tokens and labels; null is a label that is open. The answer is still to come."""
+    shown = ({**t._asdict(), "tokens": list(t.tokens), "labels": list(t.labels), "answer": None} for t in tasks)
+    return "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in shown)
+
+
+def _unsaid(task: Task, scheme: str) -> dict[str, Any]:
+    """The labels, where those that are read off the regions would be others."""
+    read = _region_labels(_places(task.tokens), regions_of(task.tokens, task.labels, scheme), scheme)
+    return {} if read == list(task.labels) else {_PREDICTED: list(task.labels)}
 
 
 def regions_of(tokens: Sequence[str], labels: Sequence[str], scheme: str) -> list[Region]:
     """Regions of a sentence's text: its spans, or each token where labels mark none."""
-    places = _places(tokens)
+    return _regions(_places(tokens), labels, scheme)
+
+
+def _regions(places: list[tuple[int, int]], labels: Sequence[str], scheme: str) -> list[Region]:
     if not scheme:
         return [Region(start, end, (label,)) for (start, end), label in zip(places, labels, strict=True)]
     found: list[Region] = []
@@ -137,11 +152,14 @@ def _places(tokens: Sequence[str]) -> list[tuple[int, int]]:
 
 def looks_like_annotations(name: str, content: str) -> bool:
     """Whether a file is one of an annotation tool, by its name and first character."""
-    return name.endswith((".json", ".jsonl")) and content.lstrip()[:1] in ("[", "{")
+    plain = name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    return plain.endswith((".json", ".jsonl")) and content.lstrip()[:1] in ("[", "{")
 
 
-def parse_annotations(content: str, name: str) -> Iterator[Sentence]:
-    """Sentences that a person has answered. A label is None where it is open, a frozenset where there are several.
+def parse_annotations(content: str, name: str) -> Iterator[Sentence | None]:
+    """Sentences that a person has answered; None for a task that is still to be answered.
+
+    A label is None where it is open, a frozenset where there are several. Tasks that were rejected are left out.
 
     Raises
     ------
@@ -160,18 +178,19 @@ def parse_annotations(content: str, name: str) -> Iterator[Sentence]:
             yield from (_studio_sentence if isinstance(task.get("data"), dict) else _line_sentence)(task, where)
 
 
-def _studio_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
+def _studio_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence | None]:
     if "data" not in task:
         raise InputError(f"{where}: expected `data` and `annotations`. Export as JSON from Label Studio, not JSON-MIN.")
     data = _object(task["data"], f"{where}: `data`")
     given = _listed(task.get("annotations") or [], f"{where}: `annotations`")
     answers = [answer for answer in (_object(item, where) for item in given) if not answer.get("was_cancelled")]
     if not answers:
-        return  # nobody has labelled it yet
+        yield from [] if given else [None]
+        return
     items = [_object(item, where) for item in _listed(answers[0].get("result"), f"{where}: `result`")]
     regions = [region for item in items for region in _studio_regions(item, where)]
     tokens = _tokens(data, where)
-    yield Sentence(tokens, _labels(tokens, data, regions, data.get("scheme", "BIO"), where), where)
+    yield Sentence(tokens, _labels(tokens, data, regions, data, where), where)
 
 
 def _studio_regions(item: dict[str, Any], where: str) -> Iterator[Region]:
@@ -188,9 +207,14 @@ def _studio_regions(item: dict[str, Any], where: str) -> Iterator[Region]:
         )
 
 
-def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
-    if task.get("answer", "accept") != "accept":
-        return  # rejected or ignored
+def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence | None]:
+    given_meta = task.get("meta")
+    meta: dict[str, Any] = given_meta if isinstance(given_meta, dict) else {}
+    is_suggested = "usefulness" in task or "usefulness" in meta
+    answer = task.get("answer", None if is_suggested else "accept")
+    if answer != "accept":  # rejected, ignored, or nobody has looked at it
+        yield from [None] if answer is None else []
+        return
     tokens = _tokens(task, where)
     given = task.get("labels", task.get("label", task.get("entities")))
     has_spans = task.get("spans") is not None
@@ -208,16 +232,29 @@ def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence]:
         regions = [_region(*_triple(item, where), where) for item in given]
     else:
         raise InputError(f"{where}: expected `spans`, or `labels`: got the keys {', '.join(map(str, task))}.")
-    meta = task.get("meta") if isinstance(task.get("meta"), dict) else {}
-    yield Sentence(tokens, _labels(tokens, task, regions, (meta or {}).get("scheme", "BIO"), where), where)
+    yield Sentence(tokens, _labels(tokens, task, regions, meta, where), where)
 
 
-def _labels(tokens: tuple[str, ...], data: dict[str, Any], regions: list[Region], scheme: Any, where: str) -> Any:
-    """Labels of the tokens from the regions of the text."""
+def _labels(
+    tokens: tuple[str, ...], data: dict[str, Any], regions: list[Region], meta: dict[str, Any], where: str
+) -> Any:
+    """Labels of the tokens from the regions of the text; `meta` has the scheme, and what was predicted."""
+    scheme = meta.get("scheme", "BIO")
     if scheme not in SCHEMES:
-        raise InputError(f"{where}: `scheme` must be one of BIO, BILOU or empty, got {scheme!r:.40}.")
-    labels: list[Any] = ["O" if scheme else None] * len(tokens)
+        raise InputError(f"{where}: `scheme` must be one of BIO, BILOU, BIOES or empty, got {scheme!r:.40}.")
     places = _token_places(tokens, data, where)
+    _check_regions(places, regions, data, where)
+    labels = _region_labels(places, regions, scheme)
+    if _PREDICTED in meta:
+        _restore(labels, places, regions, _predicted(meta[_PREDICTED], len(tokens), where), scheme)
+    return tuple(labels)
+
+
+def _check_regions(
+    places: list[tuple[int, int]], regions: list[Region], data: dict[str, Any], where: str
+) -> None:  # fmt: skip
+    """Refuse regions that are no tokens, or overlap."""
+    taken: set[int] = set()
     n_characters = len(data["text"]) if isinstance(data.get("text"), str) else places[-1][1]
     for region in regions:
         if region.end > n_characters:
@@ -225,28 +262,57 @@ def _labels(tokens: tuple[str, ...], data: dict[str, Any], regions: list[Region]
                 f"{where}: the region from {region.start} to {region.end} ({'/'.join(region.labels)}) ends after the "
                 f"text, which has {n_characters} characters."
             )
-        inside = [i for i, (start, end) in enumerate(places) if start < region.end and end > region.start]
+        inside = _inside(places, region)
         if not inside or places[inside[0]][0] < region.start or places[inside[-1]][1] > region.end:
             raise InputError(
                 f"{where}: the region from {region.start} to {region.end} ({'/'.join(region.labels)}) does not begin "
                 "and end with a token. Correct the region, or split the token."
             )
-        if any(labels[i] not in ("O", None) for i in inside):
+        if taken.intersection(inside):
             raise InputError(f"{where}: the region from {region.start} to {region.end} overlaps another. Keep one.")
+        taken.update(inside)
+
+
+def _inside(places: list[tuple[int, int]], region: Region) -> list[int]:
+    """Tokens of a region."""
+    return [i for i, (start, end) in enumerate(places) if start < region.end and end > region.start]
+
+
+def _region_labels(places: list[tuple[int, int]], regions: list[Region], scheme: str) -> list[Any]:
+    """Labels by the rules of a scheme."""
+    labels: list[Any] = ["O" if scheme else None] * len(places)
+    for region in regions:
+        inside = _inside(places, region)
         for place, i in enumerate(inside):
             names = [_prefixed(label, place, len(inside), scheme) for label in region.labels]
             labels[i] = names[0] if len(names) == 1 else frozenset(names)
-    return tuple(labels)
+    return labels
+
+
+def _restore(
+    labels: list[Any], places: list[tuple[int, int]], regions: list[Region], predicted: list[str], scheme: str
+) -> None:  # fmt: skip
+    """Take the predicted labels of the regions that are as they were predicted."""
+    old = set(_regions(places, predicted, scheme))
+    for region in regions:
+        if region in old:
+            for i in _inside(places, region):
+                labels[i] = predicted[i]
+
+
+def _predicted(value: Any, n_tokens: int, where: str) -> list[str]:
+    found = _listed(value, f"{where}: `{_PREDICTED}`")
+    if len(found) != n_tokens or not all(isinstance(label, str) and label for label in found):
+        raise InputError(f"{where}: `{_PREDICTED}` must have one label a token, as `vcrf suggest` wrote them.")
+    return found
 
 
 def _prefixed(kind: str, place: int, n: int, scheme: str) -> str:
     if not scheme:
         return kind
-    if scheme == "BILOU" and n == 1:
-        return f"U-{kind}"
-    if scheme == "BILOU" and place == n - 1:
-        return f"L-{kind}"
-    return f"{'B' if place == 0 else 'I'}-{kind}"
+    first, inside, last, only = _PREFIXES[scheme]
+    prefix = only if n == 1 else first if place == 0 else last if place == n - 1 else inside
+    return f"{prefix}-{kind}"
 
 
 def _tokens(data: dict[str, Any], where: str) -> tuple[str, ...]:

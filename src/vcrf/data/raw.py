@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 
+from vcrf.data.annotations import looks_like_annotations
 from vcrf.data.blocks import Block
 from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
 from vcrf.data.conllu import FIELDS, word_rows
@@ -195,6 +196,11 @@ def _reader(name: str, head: list[str], input_format: InputFormat, wanted: _Want
 def _guess(name: str, head: list[str], sample: str) -> InputFormat:
     if is_conllu(name, sample):
         return "conllu"
+    if looks_like_annotations(name, sample):
+        raise InputError(
+            f"{name}: JSON, as annotation tools write it: expected text, CoNLL-U or columns. Write its sentences one a "
+            "line, or pass --input-format text to label the lines as they are."
+        )
     if "\t" in sample or any(line.startswith(BOUNDARIES) for line in head):
         return "columns"
     _check_is_text(name, head)
@@ -332,12 +338,24 @@ class ColumnReader:
         return found.start(), found.end() - found[0].endswith("\t")
 
 
+# What `tag` promises in MISC: said of labels that are about to be replaced.
+_is_mark = re.compile(r"Check=Yes|(?:Labels|Spans)=.*").fullmatch
+# What separates labels, items of MISC, and names from values.
+_ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%,|=: "})
+
+
+def escaped(label: str) -> str:
+    """A label inside a list in a field: `,` is %2C, and likewise for `%`, `|`, `=`, `:` and blanks."""
+    return label.translate(_ESCAPES)
+
+
 def with_notes(misc: str, notes: Notes) -> str:
-    """Field MISC with `Prob=0.987` and the like, in place of older ones; what is empty is left out."""
-    if not notes:
-        return misc
+    """Field MISC with `Prob=0.987` and the like, in place of what an earlier `tag` wrote; what is empty is left out."""
     names = tuple(f"{name}=" for name, _ in notes)
-    others = [] if misc in ("_", "") else [item for item in misc.split("|") if not item.startswith(names)]
+    items = [] if misc in ("_", "") else misc.split("|")
+    others = [item for item in items if not (names and item.startswith(names)) and not _is_mark(item)]
+    if not notes and len(others) == len(items):
+        return misc  # byte for byte
     return "|".join([*others, *(f"{name}={value}" for name, value in notes if value)]) or "_"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -103,9 +104,18 @@ def read_with_layout(
 
 def _answered(text: Text) -> Corpus:
     """Sentences that a person has labelled, in a file of an annotation tool."""
-    corpus = Corpus.from_sentences(parse_annotations(text.content, text.name))
+    tasks = list(parse_annotations(text.content, text.name))
+    corpus = Corpus.from_sentences([task for task in tasks if task is not None])
+    n_open = sum(task is None for task in tasks)
     if not len(corpus):
-        raise InputError(f"{text.name}: no task has an answer yet. Label some, and export them with their annotations.")
+        raise InputError(
+            f"{text.name}: no task has an answer yet. Label some, and export them with their annotations. In lines "
+            'that `vcrf suggest` wrote a person says "answer": "accept".'
+        )
+    if n_open:
+        warnings.warn(
+            f"{text.name}: {n_open:,} of {len(tasks):,} tasks have no answer yet and are left out.", stacklevel=2
+        )
     return corpus
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from vcrf.data.conllu import FIELDS, TAG_FIELDS
-from vcrf.data.raw import Notes, OutputFormat, RawFile, RawReader, RawSentence, with_notes
+from vcrf.data.raw import Notes, OutputFormat, RawFile, RawReader, RawSentence, escaped, with_notes
 
 
 class Span(NamedTuple):
@@ -59,9 +59,9 @@ class Tagging(NamedTuple):
         if self.spans is not None:
             notes.append(("Span", next((f"{span.probability:.3f}" for span in self.spans if span.first == i), "")))
         if self.sets is not None:
-            notes.append(("Labels", ",".join(self.sets[i])))
+            notes.append(("Labels", ",".join(map(escaped, self.sets[i]))))
         if self.span_set is not None:
-            begun = [f"{span.kind}:{span.last - i + 1}" for span in self.span_set if span.first == i]
+            begun = [f"{escaped(span.kind)}:{span.last - i + 1}" for span in self.span_set if span.first == i]
             notes.append(("Spans", ",".join(begun)))
         if self.checks is not None:
             notes.append(("Check", "Yes" if self.checks[i] else ""))

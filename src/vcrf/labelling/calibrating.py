@@ -12,17 +12,16 @@ from vcrf.arguments.inputs import (
     as_sentences,
     check_labels,
     check_lengths,
-    label_numbers,
     listed_labels,
     read_text,
-    sorted_classes,
 )
 from vcrf.decoding.probability import entity_events, log_probabilities, sequence_events
 from vcrf.decoding.schemes import scheme_of
 from vcrf.errors import InputError
 from vcrf.labelling.observing import Observed, observe, spans_of
+from vcrf.labelling.seen import check_overlap, check_unseen, checksum
 from vcrf.metrics.entities import Entity, entities
-from vcrf.model.facts import TrainingFacts, data_checksum
+from vcrf.model.fingerprints import fingerprints, overlap
 from vcrf.trust.calibration import Calibration
 from vcrf.trust.reliability import reliability
 from vcrf.trust.temperature import Sweeps, best_temperature
@@ -36,46 +35,36 @@ _FOLDS = 5
 _SHUFFLE = 20_161_205
 
 
-def calibration_of(tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted: bool = True) -> Calibration:
+def calibration_of(
+    tagger: Tagger, X: Iterable[Any], y: Iterable[Any], is_fitted: bool = True, allow_seen: bool = False
+) -> Calibration:
     """Look at held-out sentences; see `Tagger.calibrate`. Without `is_fitted` the temperature stays 1."""
     sentences, labels = held_out(X, y)
     model = tagger._model()
-    checksum = _checksum(sentences, labels)
-    if model.facts is not None:
-        _check_unseen(sentences, labels, checksum, model.facts)
+    prints = fingerprints(read_text(sentences))
+    check_unseen(model, sentences, labels, prints, allow_seen)
     blocks = list(observe(tagger, sentences))
     truth = _truth(blocks, labels, model)
     fitted = (_fit_temperature if is_fitted else _unfitted)(blocks, labels, truth, model)
     return Calibration(
-        **fitted, data_checksum=checksum, scheme=scheme_of(model.labels), ptr=truth.ptr,
+        **fitted, data_checksum=checksum(sentences, labels), scheme=scheme_of(model.labels), ptr=truth.ptr,
         sureness=_float32([block.sureness for block in blocks]),
         true_probability=truth.probability.astype(np.float32), is_wrong=truth.is_wrong,
         sequence_probability=_float32([block.sequence_probability for block in blocks]),
         unknown_share=_float32([block.unknown_share for block in blocks]),
-        **_spans(blocks, labels, model),
+        sentences=prints, **_spans(blocks, labels, model),
     )  # fmt: skip
 
 
-def check_not_calibrated_with(calibration: Calibration, found: Calibration) -> None:
+def check_not_calibrated_with(calibration: Calibration, found: Calibration, allow_seen: bool = False) -> None:
     """Refuse to judge promises by the sentences that they were made from."""
     if calibration.data_checksum == found.data_checksum:
         raise InputError(
             "These are the sentences that the model was calibrated with: how promises are kept shows only on others."
         )
-
-
-def _check_unseen(
-    sentences: list[Sequence[Any]], labels: list[list[Label]], checksum: str, facts: TrainingFacts
-) -> None:
-    """Refuse the training sentences, also where they are the first or the last of a file that has more."""
-    n = facts.n_sentences
-    parts = [slice(0, n), slice(len(labels) - n, None)] if len(labels) > n else []
-    if facts.data_checksum in (checksum, *(_checksum(sentences[part], labels[part]) for part in parts)):
-        which = "Among these are" if parts else "These are"
-        raise InputError(
-            f"{which} the sentences that the model was trained on: expected others, which it has not seen. Keep some "
-            "back before training (`split` names a part of a file), or label new ones."
-        )
+    shared = overlap(calibration.sentences, found.sentences)
+    advice = "If new text repeats sentences as often, pass `allow_seen`."
+    check_overlap(shared, "that the model was calibrated with", advice, allow_seen)
 
 
 def held_out(X: Iterable[Any], y: Iterable[Any]) -> tuple[list[Sequence[Any]], list[list[Label]]]:
@@ -200,9 +189,3 @@ def _true_spans(labels: list[Label]) -> list[Entity]:
 
 def _float32(parts: Sequence[Floats]) -> Any:
     return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
-
-
-def _checksum(sentences: list[Sequence[Any]], labels: list[list[Label]]) -> str:
-    """As that of training: the same sentences and labels have the same sum."""
-    classes = sorted_classes(labels)
-    return data_checksum(read_text(sentences), label_numbers(labels, classes), classes)

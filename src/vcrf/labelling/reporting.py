@@ -16,6 +16,7 @@ from vcrf.labelling.tagger import Tagger
 from vcrf.trust.calibration import sentence_means
 from vcrf.trust.drift import Drift, drift
 from vcrf.trust.expected import ExpectedErrors, expected_errors
+from vcrf.trust.selective import Acceptance, accepted
 
 _LEAST_SURE = 10
 
@@ -33,6 +34,7 @@ class TextReport:
         self.tagger, self.review, self.is_report = tagger, review, is_report
         self.n_tokens = self.n_checked = self.n_reviewed = 0
         self._sureness: list[Any] = []
+        self._tokens: list[Any] = []  # sureness of every token, four bytes each
         self._doubts: list[Any] = []
         self._unknown: list[Any] = []
         self._least: list[tuple[float, int, str]] = []  # a heap of the least sure: - probability, line, text
@@ -46,6 +48,7 @@ class TextReport:
         for block in observe(self.tagger, [sentence.tokens for sentence in sentences]):
             ptr, sure = block.scores.sent_ptr, block.sureness
             self._sureness.append(sentence_means(ptr, sure))
+            self._tokens.append(sure.astype(np.float32))
             self._doubts.append(np.array([np.sum(1.0 - sure[a:b]) for a, b in pairwise(ptr.tolist())]))
             self._unknown.append(block.unknown_share)
             for p, sentence in zip(block.sequence_probability.tolist(), sentences[block.first :], strict=False):
@@ -66,6 +69,12 @@ class TextReport:
     def expected(self) -> ExpectedErrors:
         """How many labels are wrong."""
         return expected_errors(self.tagger._calibration(), _joined(self._doubts), self.n_tokens)
+
+    def share_accepted(self, max_error: float) -> tuple[Acceptance, float]:
+        """A promise about tokens at the usual confidence, and the share of them that it accepts here."""
+        promise = self.tagger.acceptance(max_error)
+        sure = _joined(self._tokens)
+        return promise, float(np.mean(accepted(sure, promise.threshold))) if len(sure) else 0.0
 
     def least_sure(self) -> list[dict[str, Any]]:
         """The sentences whose best sequence is least probable, the least first."""

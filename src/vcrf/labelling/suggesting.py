@@ -3,7 +3,7 @@
     least-confidence   -log P(best sequence)
     margin             P(second best sequence) - P(best sequence)
     entropy            entropy of the distribution over label sequences, in nats
-    span               1 - P(span) for each predicted span, and 1 - P(O) for each token outside
+    span               sum of doubts: 1 - P(span) of each predicted span, and 1 - P(O) of each token outside
 
 A number a sentence, larger for what is worth more; with `per="token"` divided by the length (the margin is then the
 mean over tokens of the margin between their two likeliest labels). Long sentences are worth more by the sentence, and
@@ -134,7 +134,10 @@ def _entropy(scores: Potentials, labels: list[list[Label]], names: list[Label]) 
 
 
 def _span(scores: Potentials, labels: list[list[Label]], names: list[Label]) -> Floats:
-    """Sum over predicted spans of 1 - P(span), and over the tokens outside of P(another label than O)."""
+    """Sum over predicted spans of 1 - P(span), and over the tokens outside of P(another label than O).
+
+    No expected number of wrong spans: a span that is missed adds the doubt of each of its tokens.
+    """
     scheme = scheme_of(names)
     found = [entities(y, scheme) for y in labels]
     doubts = iter((1.0 - np.exp(log_probabilities(scores, entity_events(scores, found, 0, names, scheme)))).tolist())

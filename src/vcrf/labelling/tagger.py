@@ -20,6 +20,7 @@ from vcrf.arguments.inputs import (
     listed_labels,
     read_text,
 )
+from vcrf.arguments.open_labels import is_open
 from vcrf.decoding.constraints import as_constraints
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
@@ -218,6 +219,7 @@ class Tagger(Trusting):
         Parameters
         ----------
         X, y : as for `fit`
+            Tokens whose label is left open (None or a set) are not counted.
         sample_weight : sequence of float, optional
             One weight a sentence: each of its tokens counts so much.
         """
@@ -228,10 +230,11 @@ class Tagger(Trusting):
             raise InputError(f"`sample_weight` must have one weight a sentence: expected {len(X)}, got {len(weights)}.")
         hits = total = 0.0
         for true, predicted, weight in zip(y, self.predict(X), weights, strict=True):
-            hits += weight * sum(bool(a == b) for a, b in zip(true, predicted, strict=True))
-            total += weight * len(true)
+            known = [bool(a == b) for a, b in zip(true, predicted, strict=True) if not is_open(a)]
+            hits += weight * sum(known)
+            total += weight * len(known)
         if not total > 0.0:
-            raise InputError("score needs at least one token, got none. Pass sentences that are not empty.")
+            raise InputError("score needs at least one token with a label, got none. Pass sentences that have some.")
         return hits / total
 
     def render(self, sentence: str | Sequence[str], k: int = 5) -> Page:

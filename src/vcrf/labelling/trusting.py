@@ -78,7 +78,7 @@ class Trusting:
 
         def _model(self) -> Model: ...
 
-    def calibrate(self, X: Iterable[Any], y: Iterable[Any]) -> Self:
+    def calibrate(self, X: Iterable[Any], y: Iterable[Any], allow_seen: bool = False) -> Self:
         """Look at labelled sentences that training has not seen, and keep what thresholds need in the model.
 
         From then on probabilities are those at the calibration temperature, `model_.calibration` has the likelihood and
@@ -89,6 +89,9 @@ class Trusting:
         ----------
         X, y : sentences and their labels
             As for `fit`; a label that the tagger does not have counts as an error.
+        allow_seen : bool
+            Take sentences that are among those of the training, which are refused otherwise: right only where new text
+            repeats sentences as often. A few are told by a warning; those that chance gives are no news.
 
         Returns
         -------
@@ -97,7 +100,7 @@ class Trusting:
         from vcrf.labelling.calibrating import calibration_of
 
         model = replace(self._model(), calibration=None)
-        self.model_ = replace(model, calibration=calibration_of(self, X, y))  # type: ignore[arg-type]
+        self.model_ = replace(model, calibration=calibration_of(self, X, y, allow_seen=allow_seen))  # type: ignore[arg-type]
         return self
 
     def predict_selective(
@@ -178,15 +181,19 @@ class Trusting:
         unit: str = "token",
         average: str = "sentences",
         longest: int | None = None,
+        allow_seen: bool = False,
     ) -> TrustTable:
-        """Thresholds for a grid of promises, and how they are kept on labelled sentences, new to the tagger."""
+        """Thresholds for a grid of promises, and how they are kept on labelled sentences, new to the tagger.
+
+        `allow_seen` takes sentences of the training and of the calibration, as for `calibrate`.
+        """
         from vcrf.labelling.calibrating import calibration_of, check_not_calibrated_with
         from vcrf.trust.table import trust_table
 
         most = self._longest(unit, average, longest)
         known = _averaged(self._calibration(), unit, most)
-        found = calibration_of(self, X, y, is_fitted=False)  # type: ignore[arg-type]
-        check_not_calibrated_with(self._calibration(), found)
+        found = calibration_of(self, X, y, is_fitted=False, allow_seen=allow_seen)  # type: ignore[arg-type]
+        check_not_calibrated_with(self._calibration(), found, allow_seen)
         return trust_table(known, _averaged(found, unit, most), max_errors, confidences, unit, found.before)
 
     def suggest(

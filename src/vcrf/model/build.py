@@ -11,9 +11,10 @@ from vcrf import kernels
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.text import Text
 from vcrf.model.facts import training_facts
+from vcrf.model.fingerprints import fingerprints
 from vcrf.model.model import FamilyFacts, Model
 from vcrf.penalties.separable import BoundPenalty
-from vcrf.problem import Candidates
+from vcrf.problem import Candidates, Problem
 from vcrf.solvers.result import SolverResult
 from vcrf.types import Floats, Ints, Label, UInts32, UInts64
 
@@ -53,6 +54,7 @@ def build_model(
         weights=np.concatenate([np.zeros(0), *(rows.weights for rows in sources)]),
         facts=training_facts(problem, result, labels),
         vocabulary=_vocabulary(problem.text),
+        sentences=fingerprints(problem.text) if isinstance(problem, Problem) else np.zeros(0, np.uint64),
     )
 
 

@@ -31,9 +31,12 @@ ARRAYS: dict[str, type[np.generic]] = {
     "true_span_ptr": np.int64,
     "true_span_probability": np.float32,
     "true_span_is_found": np.uint8,
+    "sentences": np.uint64,
 }
 # Files of the first calibrations have no true spans: no set of spans can be promised from them.
 _LATER = ("true_span_ptr", "true_span_probability", "true_span_is_found")
+# Nor did they keep which sentences they were.
+_SENTENCES = "sentences"
 # Tokens, sureness and accuracy of the bins, before and after: (6, n_bins).
 _RELIABILITY = "calibration.reliability"
 
@@ -73,13 +76,14 @@ def load_calibration(value: Any, tensors: Mapping[str, Any], labels: list[Label]
     if not isinstance(value, dict) or set(value) != keys:
         raise InputError(f"calibration is no object with {', '.join(sorted(keys))}")
     has_true_spans = any(f"calibration.{name}" in tensors for name in _LATER)
+    missing = {name for name in _LATER if not has_true_spans}
+    if f"calibration.{_SENTENCES}" not in tensors:
+        missing.add(_SENTENCES)
     arrays = {
-        name: _array(tensors, f"calibration.{name}", kind, 1)
+        name: np.zeros(0, kind) if name in missing else _array(tensors, f"calibration.{name}", kind, 1)
         for name, kind in ARRAYS.items()
-        if has_true_spans or name not in _LATER
     }
     if not has_true_spans:
-        arrays |= {name: np.zeros(0, ARRAYS[name]) for name in _LATER}
         arrays["true_span_ptr"] = np.zeros(len(arrays["ptr"]), np.int64)
     before, after = _reliabilities(_array(tensors, _RELIABILITY, np.float64, 2), len(arrays["sureness"]))
     found = Calibration(
@@ -120,13 +124,15 @@ def _check(found: Calibration, labels: list[Label]) -> None:
         "true_probability": n_tokens, "is_wrong": n_tokens, "sequence_probability": n, "unknown_share": n,
         "span_ptr": n + 1, "span_is_wrong": n_spans, "true_span_ptr": n + 1, "true_span_is_found": n_true,
     }  # fmt: skip
+    if len(found.sentences):  # the first calibrations have not kept them
+        sizes["sentences"] = n
     for name, size in sizes.items():
         if len(getattr(found, name)) != size:
             raise InputError(f"calibration.{name} has {len(getattr(found, name))} elements, expected {size}")
     for name, kind in ARRAYS.items():
         values = getattr(found, name)
         # What has a NaN lies in no interval.
-        if kind is not np.int64 and len(values) and not (values.min() >= 0 and values.max() <= 1.000001):
+        if kind in (np.float32, np.uint8) and len(values) and not (values.min() >= 0 and values.max() <= 1.000001):
             raise InputError(f"calibration.{name} has values that are not between 0 and 1")
     if found.n_impossible > n:
         raise InputError("calibration has more impossible sentences than sentences")

@@ -56,6 +56,7 @@ ARRAYS: dict[str, tuple[type[np.generic], int]] = {
     "codes": (np.uint32, 1),
     "weights": (np.float64, 1),
     "vocabulary": (np.uint64, 1),
+    "sentences": (np.uint64, 1),
 }
 # Strings are two tensors each, "names.bytes" and "names.offsets": the UTF-8 bytes, and where each string starts.
 STRINGS = ("names", "labels")

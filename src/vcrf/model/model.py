@@ -86,6 +86,7 @@ class Model:
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
     facts : the run that trained it, None if nothing did
     vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
+    sentences : (n_sentences,) uint64, sorted `fingerprints` of the training sentences; none if they are not known
     calibration : what held-out sentences say about it, None if nothing does
 
     A field that is added here is saved once `file` lists it.
@@ -104,6 +105,7 @@ class Model:
     weights: Floats
     facts: TrainingFacts | None = None
     vocabulary: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    sentences: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     calibration: Calibration | None = None
 
     @property

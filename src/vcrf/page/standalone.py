@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcrf.files import replacing
+from vcrf.files import replacing_text
 from vcrf.page.files import MODULES, page_file
 from vcrf.page.plain import to_json
 
@@ -49,7 +49,7 @@ class Page:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
-        with replacing(Path(path)) as file:
+        with replacing_text(Path(path)) as file:
             file.write(self.html.encode())
 
 

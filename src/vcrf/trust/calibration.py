@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vcrf.errors import InputError
 from vcrf.trust.reliability import Reliability
-from vcrf.types import Floats, Ints
+from vcrf.types import Floats, Ints, UInts64
 
 Floats32: TypeAlias = NDArray[np.float32]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -93,6 +93,7 @@ class Calibration:
     true_span_ptr : (n_sentences + 1,) int64, true spans of each sentence; all 0 where labels mark none
     true_span_probability : (n_true_spans,) float32
     true_span_is_found : (n_true_spans,) uint8, whether it is predicted
+    sentences : (n_sentences,) uint64, sorted fingerprints of the sentences; none in the first files
     """
 
     calibration_temperature: float
@@ -114,6 +115,7 @@ class Calibration:
     true_span_ptr: Ints
     true_span_probability: Floats32
     true_span_is_found: Bytes
+    sentences: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     @property
     def n_sentences(self) -> int:

@@ -74,20 +74,22 @@ class Acceptance:
         few, sure = percent(self.max_error), percent(self.confidence)
         if self.is_any:
             return (
-                f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure{self._where}: {percent(self.share)} of "
-                f"the calibration text; with {sure} confidence at most {few} of them are wrong{self._average}."
+                f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure (as trained){self._where}: "
+                f"{percent(self.share)} of the calibration text; with {sure} confidence at most {few} of them are wrong"
+                f"{self._average}."
             )
         comma = "," if self._average else ""
         asked = f"at most {few} of errors among accepted {self.unit}s{self._average}{comma} with {sure} confidence"
         if self.n_missing is None:
             return (
-                f"Nothing is accepted: {asked} is more than these {self.n_sentences:,} calibration sentences allow, "
+                f"Nothing is accepted: {asked} is more than {self._calibration} "
                 f"because no {self.unit} is at least {percent(1.0 - self.max_error)} sure, or those are wrong too "
                 "often. Allow more errors, or train a better tagger."
             )
         return (
-            f"Nothing is accepted: {asked} needs about {self.n_missing:,} more calibration sentences than the "
-            f"{self.n_sentences:,} there are."
+            f"Nothing is accepted: {asked} needs about {self.n_missing:,} more calibration "
+            f"{'sentence' if self.n_missing == 1 else 'sentences'} than the {self.n_sentences:,} there "
+            f"{'is' if self.n_sentences == 1 else 'are'}."
         )
 
     @property
@@ -96,7 +98,15 @@ class Acceptance:
 
     @property
     def _average(self) -> str:
-        return f", all {self.unit}s counted alike" if self.longest else ""
+        if self.unit == "sentence":  # one unit each: both averages are the same
+            return ""
+        return f", all {self.unit}s counted alike" if self.longest else ", as a mean over sentences"
+
+    @property
+    def _calibration(self) -> str:
+        """The calibration sentences, and that they allow something."""
+        n = self.n_sentences
+        return f"this {n} calibration sentence allows," if n == 1 else f"these {n:,} calibration sentences allow,"
 
 
 def percent(share: float) -> str:

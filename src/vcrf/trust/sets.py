@@ -26,7 +26,7 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.trust.calibration import Calibration
-from vcrf.trust.selective import percent
+from vcrf.trust.selective import check_share, percent
 from vcrf.types import Floats
 
 SET_UNITS = ("token", "sentence", "span")
@@ -81,8 +81,7 @@ def set_threshold(calibration: Calibration, miss: float, unit: str = "token") ->
     """The threshold q for sets that miss at most so much in expectation."""
     if unit not in SET_UNITS:
         raise InputError(f"`unit` of label sets must be one of {', '.join(SET_UNITS)}, got {unit!r}.")
-    if not 0.0 < miss < 1.0:
-        raise InputError(f"`miss` must lie between 0 and 1, got {miss!r}. 0.05 is usual.")
+    check_share("miss", miss)
     n_needed = math.ceil(1.0 / miss - 1.0 - 1e-9)
     if unit == "span":
         return _span_threshold(calibration, miss, n_needed)

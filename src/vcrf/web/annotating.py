@@ -17,7 +17,7 @@ from vcrf.data.conllu import FIELDS
 from vcrf.data.readers import read_corpus, read_with_layout
 from vcrf.data.text import read_text
 from vcrf.errors import InputError, VcrfError
-from vcrf.files import check_target, replacing
+from vcrf.files import check_target, replacing_text
 from vcrf.web.handing import Handing
 from vcrf.web.limits import Refused
 from vcrf.web.models import Models, Served, read_served
@@ -159,7 +159,7 @@ class Annotating:
         with self._lock:
             self._read_again()
             answers = {**self._answers, key: Answer(key, tuple(labels), sources[key])}
-            with replacing(self.path) as file:
+            with replacing_text(self.path) as file:
                 file.write(self._written(answers.values()).encode())
             self._answers, self._stamp = answers, _stamp_of(self.path)
         return {"n_answers": len(answers)}
