@@ -8,9 +8,9 @@ A page shows an entry of the file between two comments:
     *Version, commit, machine and command of the entry.*
     <!-- figures: end -->
 
-NAME is `measured` for the table of README. The block is written by `python benchmarks/figures.py --write`. Figures in the
-sentences around it are kept too, in the entry's list `said`: `tests/test_figures.py` fails when a page says a figure
-that no entry of its section has.
+NAME is `measured` for the table of README. The block is written by `python benchmarks/figures.py --write`. Figures in
+the sentences around it are kept too, in the entry's list `said`: `tests/test_figures.py` fails when a page says a
+figure that no entry of its section has.
 """
 
 from __future__ import annotations
