@@ -18,9 +18,10 @@ from vcrf.errors import InputError, NotFittedError
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # spaCy's own imports
     pytest.importorskip("spacy.tokens")  # without spaCy the folder of these tests would be taken for it
-    import spacy
     from spacy.tokens import Doc, DocBin
     from spacy.training import Example
+
+    import spacy
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
