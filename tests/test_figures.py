@@ -24,7 +24,7 @@ SET = {
     "docs/command_line.md": {"2 GB", "16 MB", "95 %", "0.05"},
     "docs/compare.md": {"24,000 weights"},
     "docs/faq.md": {"1 %", "2 %"},
-    "docs/installation.md": {"3.11"},
+    "docs/installation.md": {"3.11", "3.14"},
     "docs/reliability.md": {"2 GB"},
     "docs/reproduce.md": {"64 points", "5 %", "20 %", "50 passes"},
     "docs/solver.md": {"0.35"},
