@@ -1,22 +1,24 @@
-"""The figures that README and docs show: measured here, kept in results/figures.json with version, commit and machine.
+"""The figures that README and docs show: kept in results/figures.json with version, commit, machine and command.
 
-    python benchmarks/figures.py                        # all, about an hour on two cores
+    python benchmarks/figures.py                        # measure those of README: about an hour on two cores
     python benchmarks/figures.py error-tamil speed-tamil
     python benchmarks/figures.py --list
-    python benchmarks/figures.py --write                # only write README's table again, from the file
+    python benchmarks/figures.py --write                # measure nothing, write the pages again from the file
+    python benchmarks/figures.py --keep order-measured --command "python benchmarks/order.py --jobs 1"
 
 A figure that is measured again replaces the old one; the others stay, each with the version that it belongs to.
-`tests/test_figures.py` fails when README shows a figure of another minor version. The treebanks are read from
-`../shared/data`.
+What other benchmarks print is kept by `--keep`: put the new table into its block in the page first
+(`tools/figure_blocks.py` says what a block is). `tests/test_figures.py` fails when a page shows a figure that is not in
+the file, and when README shows one of another minor version. The treebanks are read from `../shared/data`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,9 +34,10 @@ from vcrf.compat import CRF
 from vcrf.metrics import token_error
 
 ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "results" / "figures.json"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
+sys.path.insert(0, str(ROOT / "tools"))
+
+import figure_blocks  # noqa: E402
+
 NAMES = {
     "tamil": "Tamil", "basque": "Basque", "english": "English", "hindi": "Hindi", "dutch-alpino": "Dutch",
     "finnish-tdt": "Finnish (TDT)", "finnish-ftb": "Finnish (FTB)", "twitter-tweebank": "Twitter",
@@ -115,40 +118,24 @@ def commit() -> str:
     return done.stdout.strip()
 
 
+def facts(command: str) -> dict[str, str]:
+    """Where a figure of now comes from."""
+    return {"command": command, "version": vcrf.__version__, "commit": commit(), "machine": machine()}
+
+
 def measure(names: list[str]) -> None:
     """Measure and keep each figure at once: what is done stays if the rest is stopped."""
     for name in names:
         function, data = FIGURES[name]
         began = time.perf_counter()
         values = function(data) | {
-            "command": f"python benchmarks/figures.py {name}", "version": vcrf.__version__, "commit": commit(),
-            "machine": machine(), "took": round(time.perf_counter() - began, 1),
+            **facts(f"python benchmarks/figures.py {name}"), "took": round(time.perf_counter() - began, 1),
         }  # fmt: skip
-        known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+        known = figure_blocks.read()
         known[name] = values
-        ordered = {key: known[key] for key in FIGURES if key in known}
-        FILE.write_text(json.dumps(ordered, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        order = [key for key in FIGURES if key in known] + [key for key in known if key not in FIGURES]
+        figure_blocks.save({key: known[key] for key in order})
         print(f"{name}: {values['ours']}, CRFsuite {values['crfsuite'] or '-'}", flush=True)
-
-
-def table(figures: dict[str, Values]) -> str:
-    """The table of README."""
-    rows = [
-        f"| {f['what']} | {f['ours']} | {f['crfsuite'] or 'cannot promise'} | `{f['command']}` |"
-        for f in figures.values()
-    ]
-    first = next(iter(figures.values()))
-    head = ["| what | vcrf | CRFsuite | measured by |", "|---|---|---|---|"]
-    versions = ", ".join(sorted({f["version"] for f in figures.values()}))
-    return "\n".join([*head, *rows, "", f"Version {versions}; {first['machine']}; one run each.", ""])
-
-
-def write_readme() -> None:
-    text = README.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    figures = json.loads(FILE.read_text(encoding="utf-8"))
-    README.write_text(before + BEGIN + table(figures) + END + after, encoding="utf-8")
 
 
 def main() -> None:
@@ -156,6 +143,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="FIGURE")
     parser.add_argument("--list", action="store_true", help="names of the figures")
     parser.add_argument("--write", action="store_true", help="measure nothing")
+    parser.add_argument("--keep", metavar="NAME", help="the table of this block, as it stands in its page")
+    parser.add_argument("--command", default="", help="with --keep: what printed the table")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in FIGURES]
     if unknown:
@@ -163,10 +152,12 @@ def main() -> None:
     if options.list:
         print("\n".join(FIGURES))
         return
-    if not options.write:
+    if options.keep:
+        figure_blocks.keep(options.keep, facts(options.command))
+    elif not options.write:
         VCRF().fit([["a", "b", "c"]], [["A", "B", "C"]])
         measure(options.names or list(FIGURES))
-    write_readme()
+    figure_blocks.write_pages()
 
 
 if __name__ == "__main__":

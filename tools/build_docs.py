@@ -48,12 +48,10 @@ def collect() -> None:
 
 def mend() -> None:
     """Links between pages of the site stay links; other files of the repository are named."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    figures = readme.split("<!-- figures: begin -->\n")[1].split("<!-- figures: end -->")[0]
     for page in SOURCE.rglob("*.md"):
         if "auto_examples" in page.parts:
             continue
-        text = page.read_text(encoding="utf-8").replace("<!-- figures -->\n", figures)
+        text = page.read_text(encoding="utf-8")
         page.write_text(_LINK.sub(lambda found, page=page: _link(found, page), text), encoding="utf-8")
 
 

@@ -1,5 +1,8 @@
 """Test what is installed: build the wheel, install it alone in a new environment, run the tests there without `src`.
 
+All tests run, with the extra `dev`. With `--plain` and `--oldest` those of `PLAIN` run: the others compare with other
+people's implementations, which have no wheels for every Python and system, or ask for newer dependencies.
+
 python tools/test_wheel.py                      # with the Python that runs this
 python tools/test_wheel.py --pythons            # with every Python 3.11 and later on the path
 python tools/test_wheel.py --oldest             # with the oldest dependencies that pyproject.toml claims

@@ -215,7 +215,7 @@ class Trusting:
             check(name, value)
         if average == "sentences" or unit == "sentence":
             if longest is not None:
-                raise InputError("`longest` is for average='pooled' with unit='token' or 'span': leave it out.")
+                raise InputError("`longest` is for average='pooled' with unit='token' or unit='span': leave it out.")
             return 0
         facts = self._model().facts
         if longest is None and (unit == "span" or facts is None):

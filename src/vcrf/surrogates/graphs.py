@@ -34,7 +34,9 @@ def choose_graphs(problem: GraphProblem, kind: str, loss: GraphLoss) -> GraphCho
 def choose_graph_max(problem: GraphProblem, loss: GraphLoss) -> GraphMaxChoice:
     """The surrogate m3n of a loss for a problem of graphs."""
     if not np.any(loss.table):
-        raise InputError("The surrogate m3n needs a loss: without one it is 0 at w = 0. Give a loss.")
+        raise InputError(
+            "The surrogate m3n needs a loss: without one it is 0 at w = 0. Give one, `loss='hamming'` for instance."
+        )
     if problem.is_partial:
         raise InputError("The surrogate m3n needs the label of every node: some are left open. Use crf.")
     return GraphMaxChoice(GraphMaxLoss(loss, _largest(problem, loss)), GraphChoice("crf", loss))

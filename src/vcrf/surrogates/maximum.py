@@ -59,7 +59,9 @@ def choose_max(problem: Problem, kind: str, loss: Loss | None) -> MaxChoice:
     if kind not in KINDS:
         raise InputError(f"`surrogate` must be one of {', '.join(KINDS)}, got {kind!r}.")
     if loss is None:
-        raise InputError(f"The surrogate {kind} needs a loss: without one it is 0 at w = 0. Give a loss.")
+        raise InputError(
+            f"The surrogate {kind} needs a loss: without one it is 0 at w = 0. Give one, `loss='hamming'` for instance."
+        )
     smooth = choose(problem, "crf", loss)
     compiled = compile_loss(problem, loss)
     if kind == "m3n":
