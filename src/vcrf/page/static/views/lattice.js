@@ -1,8 +1,8 @@
 // Lattice: posteriors of labels and of arcs between them, over a sentence.
 import { VIEWS, add, h, note, number, probable, svg, tableHead } from "../dom.js";
 import { hues } from "../colours.js";
-import { allowedOf, asEntries, writeAllowed } from "../address.js";
-import { sentencesOf, textOf } from "./sentence.js";
+import { allowedOf, asEntries, indexOf, writeAllowed } from "../address.js";
+import { expected, sentencesOf, textOf } from "./sentence.js";
 
 const ROW = 34, LEFT = 70, TOP = 18;
 
@@ -53,14 +53,19 @@ async function showLattice(root, params, app) {
     add(root, note("Choose a sentence in ", h("a", { href: app.link("tag", {}) }, "Tag"), " first."));
     return;
   }
-  const bound = allowedOf(app, params), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0, a = writeAllowed(bound);
+  if (expected([tokens], app)) {
+    add(root, note(expected([tokens], app)));
+    return;
+  }
+  const t = indexOf(app, params, "t", "", tokens); // the token at hand in other views
+  const bound = allowedOf(app, params, [tokens].filter((x) => x.length)), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0, a = writeAllowed(bound);
   const found = await app.api.post("/lattice", { model: app.model, tokens, allowed });
   const text = textOf(tokens, app);
-  app.remember({ text, a });
+  app.remember({ text, t, a });
   add(root, h("p", { class: "hint" }, `Circles: how probable a label is at a token. Lines: how probable two labels are together. The best sequence is outlined. Over all label sequences the entropy is ${number(found.entropy, 3)} nats.`,
     n > 0 && ` Labels are forced or forbidden at ${n} ${n === 1 ? "token" : "tokens"}.`),
     h("section", { class: "card" }, drawLattice(found)), asTable(found),
-    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text, a }) }, "Back to the labels"), h("a", { href: app.link("why", { text, a }) }, "Why these labels?")));
+    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text, t, a }) }, "Back to the labels"), h("a", { href: app.link("why", { text, t, a }) }, "Why these labels?")));
 }
 
 VIEWS.lattice = { title: "Lattice", show: showLattice };
