@@ -364,6 +364,14 @@ def test_lattice_has_a_node_for_each_best_label(browser: Browser, corpus: Corpus
     assert browser.run("return document.querySelectorAll('.arc.best').length") == len(tokens) - 1
 
 
+def test_lattice_shortens_words_between_characters(browser: Browser) -> None:
+    """Some characters are two halves for JavaScript."""
+    for before in ("", "a"):
+        browser.open("#/lattice?text=" + quote(before + "\N{GRINNING FACE}" * 30))
+        shown = browser.run("return document.querySelector('svg .word').firstChild.data")
+        assert shown.endswith("\N{GRINNING FACE}…")
+
+
 def test_errors_lead_to_sentences_and_to_why(browser: Browser) -> None:
     """A cell of the matrix chooses its sentences; a sentence leads to its reasons."""
     browser.open("#/errors")

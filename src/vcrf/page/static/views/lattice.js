@@ -6,6 +6,12 @@ import { expected, sentencesOf, textOf } from "./sentence.js";
 
 const ROW = 34, LEFT = 70, TOP = 18;
 
+// Whole characters: half of one is shown as a question mark.
+function shortened(token, most) {
+  const signs = [...token];
+  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : token;
+}
+
 function drawLattice(found) {
   const { names, tokens, posterior } = found;
   const kept = names.map((_, b) => b).filter((b) => posterior.some((row) => row[b] >= 0.005));
@@ -33,7 +39,7 @@ function drawLattice(found) {
       picture.append(svg("circle", { cx: x(t), cy: y(b), r: (3 + 11 * Math.sqrt(p)).toFixed(1), class: best[t] === b ? "node best" : "node", style: { "--hue": colours.get(names[b]), "fill-opacity": (0.25 + 0.75 * p).toFixed(3) } },
         svg("title", {}, `${token}: ${names[b]} ${probable(p)}`)));
     }
-    picture.append(svg("text", { x: x(t), y: height - 14, "text-anchor": "middle", class: "word" }, token.length > fits ? `${token.slice(0, fits - 1)}…` : token, svg("title", {}, token)));
+    picture.append(svg("text", { x: x(t), y: height - 14, "text-anchor": "middle", class: "word" }, shortened(token, fits), svg("title", {}, token)));
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Lattice" }, picture);
 }
