@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+@cache  # found on the disk, among all installed packages
 def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,6 +99,9 @@ def test_wrong_calls_say_what_to_do(call: Call, model: Path, tmp_path: Path) -> 
     assert "belongs to --pool" in call("serve", model, "--train", pool, "--port", 0, code=2).stderr
     said = call("serve", model, "--pool", pool, "--answers", pool, "--port", 0, code=2).stderr
     assert "is also the pool" in said
+    mine = shutil.copy(model, tmp_path / "mine.vcrf")
+    said = call("serve", mine, "--pool", pool, "--answers", tmp_path / "mine.conllu", "--port", 0, code=2).stderr
+    assert "mine.vcrf is also a model, which would be overwritten" in said
 
 
 def test_the_page_is_opened_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +147,7 @@ def test_training_is_watched(treebank_file: Path, tmp_path: Path) -> None:
 
 
 def test_answers_survive_a_kill(model: Path, tmp_path: Path) -> None:
-    """What was answered is in the file when the service is killed, and the next service goes on."""
+    """What was answered is in the file when the service is killed, and the next service goes on, retrained or not."""
     pool, answers = tmp_path / "pool.txt", tmp_path / "answers.conllu"
     pool.write_text("dinkliro lomira\nlomira dinkliro kasu\n", encoding="utf-8")
     for n_before in (0, 1):
@@ -152,6 +156,7 @@ def test_answers_survive_a_kill(model: Path, tmp_path: Path) -> None:
             address = first_line(process, r"(http://127\.0\.0\.1:\d+/)  ")
             view = ask(address, "api/v1/label")
             assert (view["n_answers"], view["n_left"]) == (n_before, 2 - n_before)
+            assert ("retrained" in ask(address, "models")["models"]) == bool(n_before)
             task = view["tasks"][0]
             body = json.dumps({"tokens": task["tokens"], "labels": task["labels"]}).encode()
             post = urllib.request.Request(address + "api/v1/label/answers", body, {"Content-Type": "application/json"})
@@ -159,4 +164,5 @@ def test_answers_survive_a_kill(model: Path, tmp_path: Path) -> None:
         finally:
             process.kill()
             process.communicate()
+        shutil.copy(model, tmp_path / "answers.vcrf")  # as if it had been retrained
     assert answers.read_text("utf-8").count("# source = pool.txt:") == 2

@@ -10,10 +10,19 @@ import pytest
 
 from commands import conllu
 from vcrf import VCRF
+from vcrf.compat import CRF
+from vcrf.compat.conversion import read_any, write_any
 from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.data.layout import conllu_layout
 
 N_TRAIN, N_DEV, N_TEST = 60, 40, 30
+
+# Sentences of attributes, and their labels.
+X = [
+    [{"bias": 1.0, "w": w, "suffix": w[-2:]} for w in tokens]
+    for tokens in SyntheticLanguage(n_labels=3, n_stems=30).sample(30, seed=1).tokens
+]
+Y = SyntheticLanguage(n_labels=3, n_stems=30).sample(30, seed=1).labels
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +72,15 @@ def poor(corpus: Corpus, folder: Path) -> Path:
     train = corpus[:N_TRAIN]
     tagger = VCRF(recipe="paper", base_strength=0.3).fit(train.tokens, train.labels)
     return _saved(tagger, folder / "poor.vcrf")
+
+
+@pytest.fixture(scope="session")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of CRFsuite, converted."""
+    folder = tmp_path_factory.mktemp("converted")
+    CRF(c1=0.1, c2=0.1, model_filename=str(folder / "m.crfsuite")).fit(X, Y)
+    write_any(read_any(folder / "m.crfsuite"), folder / "m.vcrf")
+    return folder / "m.vcrf"
 
 
 @pytest.fixture(scope="session")

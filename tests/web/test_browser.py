@@ -203,18 +203,21 @@ def test_the_keyboard_stays_where_it_is(browser: Browser, corpus: Corpus) -> Non
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("#/tag?t=x&s=-1&text=a+b", "The address says t=x; expected is a whole number."),
+        ("#/tag?t=x&s=-1&text=a+b", "The address says t=x; expected is a whole number up to 1."),
         ("#/tag?k=1e9&text=a+b", "The address says k=1e9; expected is a whole number up to 100."),
         ("#/tag?t=0&text=a+b&a=0.0:NOPE", "The address says a=0.0:NOPE; expected is a place and labels"),
         ("#/tag?model=nope&text=a+b", "There is no model nope here: this is good."),
-        ("#/why?t=x&text=a+b", "The address says t=x; expected is a whole number."),
-        ("#/why?t=99&text=a+b", ""),
+        ("#/why?t=x&text=a+b", "The address says t=x; expected is a whole number up to 1."),
+        ("#/why?t=99&text=a+b", "The address says t=99; expected is a whole number up to 1."),
+        ("#/tag?t=2&text=a+b", "The address says t=2; expected is a whole number up to 1."),
+        ("#/tag?s=1&text=a+b", "The address says s=1; expected is a whole number up to 0."),
+        ("#/tag?text=a+b&a=0.2:NOUN", "The address says a=0.2:NOUN; expected is a place and labels"),
         ("#/lattice?text=a+b&a=%E0%A4%A;;x", "The address says a="),
         ("#/errors?sort=luck", "The address says sort=luck; expected is one of surest, doubtful"),
         ("#/trust?unit=page&confidence=2", "The address says confidence=2; expected is one of 0.9"),
         ("#/compare?a=nope", "The address says a=nope; expected is one of good, poor"),
         ("#/label?by=luck", "The address says by=luck; expected is one of least-confidence"),
-        ("#/nothing", ""),
+        ("#/nothing", "There is no view nothing: this is Tag."),
         ("#/trust?model=poor", "poor is not calibrated: run `vcrf calibrate MODEL DATA`"),
     ],
 )
@@ -244,6 +247,80 @@ def test_reasons_say_what_is_forced(browser: Browser, corpus: Corpus) -> None:
     assert "forced or forbidden at 1 token: these are the reasons given that" in browser.text("main")
     browser.run("[...document.querySelectorAll('nav a')].find((a) => a.innerText === 'Lattice').click()")
     browser.wait("return document.querySelector('.hint')?.innerText.includes('forced or forbidden at 1 token')")
+
+
+def follow(browser: Browser, view: str) -> None:
+    """Click the name of a view above, and wait until it is drawn."""
+    browser.run("[...document.querySelectorAll('nav a')].find((a) => a.innerText === arguments[0]).click()", view)
+    browser.wait(f"return document.querySelector('main .view h1')?.innerText === '{view}'")
+    browser.ready()
+
+
+def test_the_sentence_and_the_token_at_hand_go_along(browser: Browser, corpus: Corpus) -> None:
+    """From view to view: not the first ones of the text."""
+    tokens = sentence(corpus)
+    browser.open("#/tag?s=1&t=2&text=" + quote("a b\n" + " ".join(tokens)))
+    browser.wait("return !!document.querySelector('.token[aria-pressed=true]')")
+    for view in ("Lattice", "Why", "Tag"):
+        follow(browser, view)
+        if view != "Lattice":
+            browser.wait("return !!document.querySelector('.token[aria-pressed=true]')")
+            assert browser.texts(".sentence .word") == tokens
+            assert browser.text(".token[aria-pressed=true] .word") == tokens[2]
+
+
+def test_a_long_text_loses_nothing_on_its_way(browser: Browser) -> None:
+    """A sentence is carried whole; of many an address has as many as fit, and the page says so."""
+    enter = """
+        const box = document.getElementById("text");
+        box.value = arguments[0];
+        box.dispatchEvent(new Event("input"));
+    """
+    browser.open("#/tag")
+    browser.run(enter, "abcdefgh " * 800)
+    browser.wait("return document.querySelectorAll('.sentences .token').length === 800")
+    follow(browser, "Lattice")
+    browser.wait("return document.querySelectorAll('svg .word').length === 800")
+    browser.open("#/tag")
+    browser.run(enter, "abcdefghi\n" * 2500)
+    browser.wait("return document.querySelectorAll('.sentences .token').length === 2500")
+    assert "one that is shared has the first 2000 sentences" in browser.text("main")
+    assert len(browser.run("return new URLSearchParams(location.hash).get('text')").split()) == 2000
+
+
+def test_models_of_words_and_of_attributes_stand_side_by_side(driver: Any, converted: Path, good: Path) -> None:
+    """Each begins with what it reads; neither is given the other's text or its forced labels."""
+    from vcrf.web.models import Models, read_served
+
+    service = Service(Models([read_served(good, "words"), read_served(converted, "old")]))
+    listening = listen("127.0.0.1", 0)
+    change = """
+        const list = document.querySelector("#controls select");
+        list.value = arguments[0];
+        list.dispatchEvent(new Event("change"));
+    """
+    with serving(service, listening):
+        page = Browser(driver, address_of(listening, "127.0.0.1"))
+        page.open("#/tag?model=words&t=0&text=a+b&a=0.0:" + load(good).classes_[0])
+        page.wait("return document.querySelectorAll('.token.bound').length === 1")
+        page.run(change, "old")
+        page.wait("return !!document.querySelector('.sentences .token') && location.hash.includes('model=old')")
+        assert page.run("return new URLSearchParams(location.hash.split('?')[1]).get('a')") is None
+        assert "\t" in page.run("return document.getElementById('text').value")
+        page.open("#/tag?model=old&t=0")
+        page.wait("return !!document.querySelector('.posterior')")
+        page.click(".posterior tbody tr:nth-child(2) td.acts button")
+        page.wait("return document.querySelectorAll('.token.bound').length === 1")
+        for view in ("Why", "Lattice"):
+            follow(page, view)
+            page.wait("return document.querySelector('.hint')?.innerText.includes('forced or forbidden at 1 token')")
+        for view in ("tag", "why", "lattice"):
+            page.open(f"#/{view}?model=old&text=two+words")
+            assert "This model reads attributes, not words: a token a line" in page.text("main")
+        assert page.texts("nav a") == ["Tag", "Why", "Lattice", "Trust", "Training", "Families"]
+        page.open("#/errors")
+        assert "Errors is not shown here: it needs labelled sentences (--data FILE)." in page.text("main")
+        assert page.complaints() == []
 
 
 def test_tokens_are_reached_with_arrows(browser: Browser, corpus: Corpus) -> None:
@@ -285,6 +362,14 @@ def test_lattice_has_a_node_for_each_best_label(browser: Browser, corpus: Corpus
     browser.wait("return !!document.querySelector('svg.lattice')")
     assert browser.run("return document.querySelectorAll('.node.best').length") == len(tokens)
     assert browser.run("return document.querySelectorAll('.arc.best').length") == len(tokens) - 1
+
+
+def test_lattice_shortens_words_between_characters(browser: Browser) -> None:
+    """Some characters are two halves for JavaScript."""
+    for before in ("", "a"):
+        browser.open("#/lattice?text=" + quote(before + "\N{GRINNING FACE}" * 30))
+        shown = browser.run("return document.querySelector('svg .word').firstChild.data")
+        assert shown.endswith("\N{GRINNING FACE}…")
 
 
 def test_errors_lead_to_sentences_and_to_why(browser: Browser) -> None:

@@ -428,6 +428,42 @@ def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.M
         assert found == [200] * len(large)
 
 
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/api/v1/tag", {"json": {"text": "a b"}}),
+        ("/process", {"data": {"data": "a b", "input": "horizontal"}}),
+        ("/health", None),
+    ],
+)
+def test_a_small_request_goes_to_the_workers_once(client: Any, path: str, given: Any) -> None:
+    """And one that needs no work not at all."""
+    service, calls = client.service, []
+    submit = service.pool.submit
+    service.pool.submit = lambda *args: calls.append(1) or submit(*args)
+    assert (client.get(path) if given is None else client.post(path, **given)).status_code == 200
+    assert len(calls) == (given is not None)
+
+
+def test_a_view_is_what_the_methods_give_one_by_one(good: Path, poor: Path, corpus: Corpus) -> None:
+    """It scores the sentence once, with a calibration and without."""
+    from vcrf.labelling.viewing import sentence_view
+
+    for path in (good, poor):
+        tagger, x = load(path), corpus.tokens[-1]
+        for allowed in (None, [[tagger.classes_[-1]], *[None] * (len(x) - 1)]):
+            choices = None if allowed is None else [allowed]
+            (posterior,) = tagger.predict_marginals([x], allowed=choices)
+            view = sentence_view(tagger, x, 4, allowed)
+            assert [view["labels"]] == tagger.predict([x], allowed=choices)
+            assert view["posterior"] == [[round(row[name], 6) for name in tagger.classes_] for row in posterior]
+            assert view["probabilities"] == [round(row[y], 6) for row, y in zip(posterior, view["labels"], strict=True)]
+            assert [(each["labels"], each["probability"]) for each in view["sequences"]] == [
+                (y, round(p, 6)) for y, p in tagger.predict_kbest([x], 4, allowed=choices)[0]
+            ]
+        assert sentence_view(tagger, [], 4)["sequences"] == []
+
+
 def test_work_for_a_client_that_has_gone_ends(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two sentences, long before the request is done."""
     calls: list[int] = []

@@ -135,8 +135,9 @@ def _annotating(models: Models, files: PoolFile) -> Any:
     if files.training is not None:
         inputs[files.training] = "the training data"
     check_output("--answers", files.answers, inputs)
+    given = {each.path: "a model" for each in models if each.path}  # without the retrained one of an earlier service
     found = open_annotating(models, files)
-    check_output("the retrained model", found.model_path, {each.path: "a model" for each in models if each.path})
+    check_output("the retrained model", found.model_path, given)
     return found
 
 

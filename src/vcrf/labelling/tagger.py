@@ -96,13 +96,11 @@ class Tagger(Trusting):
     ) -> list[list[tuple[list[Label], float]]]:
         """Find the k best label sequences of each sentence with their probabilities, best first."""
         _check_count("k", k, 1)
-        out = []
-        for scores in self._potentials(X, constraints, allowed):
-            for i, log_z in enumerate(scores.log_partitions().tolist()):
-                sequences, values = scores.lattice(i).kbest(k)
-                probabilities = np.exp(np.minimum(values - log_z, 0.0)).tolist()
-                out.append(list(zip(map(self._names, sequences.tolist()), probabilities, strict=True)))
-        return out
+        return [
+            [(self._names(labels), probability) for labels, probability in found]
+            for scores in self._potentials(X, constraints, allowed)
+            for found in kbest_of(scores, k)
+        ]
 
     def predict_mbr(
         self,
@@ -286,7 +284,6 @@ class Tagger(Trusting):
     ) -> Iterator[tuple[int, Potentials]]:
         """Number of the first sentence and scores, for each block; `is_own` leaves the calibration aside."""
         model = self._model()
-        calibration = None if is_own else model.calibration
         constraints = getattr(self, "constraints", None) if constraints is None else constraints
         is_free = constraints is None and allowed is None
         moves = None if is_free else as_constraints([] if constraints is None else constraints).compile(model.labels)
@@ -300,10 +297,13 @@ class Tagger(Trusting):
                 masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
             if moves is not None and (masks is not None or not moves.is_free):
                 scores = restrict(scores, moves, masks, first)
-            if calibration is not None:
-                scores = scores.scaled(1.0 / calibration.calibration_temperature)
-            yield first, scores
+            yield first, scores if is_own else self._calibrated(scores)
             first += len(block)
+
+    def _calibrated(self, scores: Potentials) -> Potentials:
+        """Scores at the temperature of the calibration, if there is one."""
+        calibration = self._model().calibration
+        return scores if calibration is None else scores.scaled(1.0 / calibration.calibration_temperature)
 
     def _of_spans(
         self,
@@ -346,6 +346,13 @@ class ModelTagger(Tagger):
         self.model_ = model
         self.classes_ = list(model.labels)
         self.constraints = constraints
+
+
+def kbest_of(scores: Potentials, k: int) -> Iterator[list[tuple[list[int], float]]]:
+    """The k best sequences of label numbers of each sentence with their probabilities, best first."""
+    for i, log_z in enumerate(scores.log_partitions().tolist()):
+        sequences, values = scores.lattice(i).kbest(k)
+        yield list(zip(sequences.tolist(), np.exp(np.minimum(values - log_z, 0.0)).tolist(), strict=True))
 
 
 def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcrf.arguments.inputs import as_sentences
 from vcrf.errors import InputError
 from vcrf.labelling.attributes import reads_attributes, token_texts
 from vcrf.labelling.explain import TokenExplanation, explain
+from vcrf.labelling.tagger import kbest_of
 from vcrf.lattice import DenseLattice, Lattice
 from vcrf.strings import has_surrogate
 from vcrf.types import Floats, Label
@@ -39,19 +41,25 @@ def sentence_view(
         One entry a token: None, or a list of the labels that may stand there.
     """
     model = tagger._model()
+    names = [str(label) for label in model.labels]
     choices = None if allowed is None else [own_labels(tagger, allowed, len(tokens))]
-    (labels,) = tagger.predict([tokens], allowed=choices)
-    (posterior,) = tagger.predict_marginals([tokens], allowed=choices)
-    best = tagger.predict_kbest([tokens], k, allowed=choices)[0] if k and len(tokens) else []
+    # Scored once for all three: that is what a request costs.
+    ((_, own),) = tagger._scored(as_sentences([tokens]), None, choices, is_own=True)
+    scores = tagger._calibrated(own)
+    best = own.decode_tokens().tolist()
+    posterior = np.round(scores.label_marginals()[0], 6).tolist()
+    sequences = next(kbest_of(scores, k)) if k and len(tokens) else []
     shown = token_texts(tokens)
     known = model.known_words(set(shown)) if len(model.vocabulary) else set(shown)
     return {
         "tokens": shown,
-        "labels": [str(label) for label in labels],
-        "probabilities": [round(row[label], 6) for row, label in zip(posterior, labels, strict=True)],
-        "posterior": [[round(row[name], 6) for name in model.labels] for row in posterior],
+        "labels": [names[y] for y in best],
+        "probabilities": [row[y] for row, y in zip(posterior, best, strict=True)],
+        "posterior": posterior,
         "unknown": [token not in known for token in shown],
-        "sequences": [{"labels": [str(label) for label in y], "probability": _rounded(p)} for y, p in best],
+        "sequences": [
+            {"labels": [names[y] for y in sequence], "probability": _rounded(p)} for sequence, p in sequences
+        ],
     }
 
 

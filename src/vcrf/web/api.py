@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 import vcrf
 from vcrf.arguments.parameters import PARAMETERS
+from vcrf.data import Corpus
 from vcrf.data.raw import split_tokens
 from vcrf.labelling.attributes import example_lines
 from vcrf.labelling.viewing import lattice_view, sentence_view, why_view
@@ -19,7 +20,7 @@ from vcrf.web.annotating import Annotating
 from vcrf.web.attributes import attribute_sentences
 from vcrf.web.bounding import bounds_view
 from vcrf.web.limits import Refused, check_sentence, check_tokens, share, whole
-from vcrf.web.models import Served
+from vcrf.web.models import Models, Served
 from vcrf.web.service import Service, read_body, read_object
 from vcrf.web.trying import compare_view, errors_view
 from vcrf.web.views import families_view, model_history, trust_view
@@ -114,19 +115,22 @@ def _sentences(service: Service, served: Served, given: dict[str, Any]) -> list[
 
 async def _models(service: Service, request: Request) -> Response:  # noqa: ARG001 - as the others
     return json_answer({
-        "version": vcrf.__version__, "models": [served.summary() for served in service.models],
+        "version": vcrf.__version__, "models": await service.work(_listed, service.models),
         "data": service.models.data_name or None, "n_data": len(service.models.data) if service.models.data else 0,
         "can_label": service.annotating is not None,
-        "live": service.live.name if service.live is not None else None, "example": _example(service),
+        "live": service.live.name if service.live is not None else None,
     })  # fmt: skip
 
 
-def _example(service: Service) -> str:
-    """A sentence to begin with."""
-    first = next(iter(service.models), None)
-    if first is not None and first.reads_attributes:
-        return "\n".join(example_lines(first.tagger.model_))
-    tokens = service.models.data.tokens if service.models.data is not None else []
+def _listed(models: Models) -> list[dict[str, Any]]:
+    return [{**served.summary(), "example": _example(served, models.data)} for served in models]
+
+
+def _example(served: Served, data: Corpus | None) -> str:
+    """A sentence to begin with, as the model reads it."""
+    if served.reads_attributes:
+        return served.remembered.get("example", lambda: "\n".join(example_lines(served.tagger.model_)))
+    tokens = data.tokens if data is not None else []
     return " ".join(next((x for x in tokens if 6 <= len(x) <= 14), tokens[0])) if tokens else ""
 
 

@@ -144,10 +144,10 @@ async def _process(service: Service, request: Request) -> Response:
     if request.method == "POST":
         body = await read_body(request, service)
         fields |= form_fields(request.headers.get("content-type", ""), body)
-    begun = await service.work(udpipe.process, service.models, service.limits, fields)
-    written = await service.work_through(begun.pieces, request)
-    service.counts.add_tokens(begun.read.n_tokens)
-    return json_answer(begun.answer(written))
+    processing = udpipe.Processing(service.models, service.limits, fields)
+    written = await service.work_through(processing.pieces(), request)
+    service.counts.add_tokens(processing.n_tokens)
+    return json_answer(processing.answer(written))
 
 
 # ------------------------------------------------------------------------------------ around every request

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from vcrf.data.attributes import read_attribute_lines
 from vcrf.data.raw import InputFormat, OutputFormat, RawSentence, check_written_column, raw_content
 from vcrf.labelling.attributes import label_attributes
 from vcrf.labelling.labelling import Wanted, label_file
 from vcrf.web.limits import Limits, Refused, check_tokens
-from vcrf.web.models import Models, Served
+from vcrf.web.models import Models
 
 # UDPipe's names of formats, and ours.
 INPUTS = {"conllu": "conllu", "horizontal": "text", "vertical": "columns", "columns": "columns", "text": "text"}
@@ -23,63 +23,48 @@ def listed(models: Models) -> dict[str, Any]:
     return {"models": {name: ["tagger"] for name in names}, "default_model": names[0] if names else ""}
 
 
-class Processing(NamedTuple):
-    """A request that is begun: the name of the model, what is read so far, and what is written, piece by piece."""
+class Processing:
+    """A request: `pieces` reads and labels it bit by bit, on a worker; `answer` puts what is written together."""
 
-    model: str
-    read: Counted
-    pieces: Iterator[str]
+    def __init__(self, models: Models, limits: Limits, fields: dict[str, bytes]) -> None:
+        self.served = models.get(_text(fields, "model"))
+        _check_wanted(fields)
+        self.limits, self.fields, self.n_tokens = limits, fields, 0
+
+    def pieces(self) -> Iterator[str]:
+        """What `vcrf tag` writes of the field data."""
+        return self._attributes() if self.served.reads_attributes else self._words()
 
     def answer(self, pieces: list[str]) -> dict[str, Any]:
         """The answer as UDPipe gives it."""
-        return {"model": self.model, "acknowledgements": [], "result": "".join(pieces)}
+        return {"model": self.served.name, "acknowledgements": [], "result": "".join(pieces)}
 
+    def _words(self) -> Iterator[str]:
+        fields, facts = self.fields, self.served.facts
+        wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
+        input_format = cast(InputFormat, _choice(fields, "input", INPUTS))
+        file = raw_content(fields["data"], "data", input_format, facts.layout if facts else None)
+        check_written_column(file, wanted.marginals, wanted.output_format)
+        yield from label_file(self.served.tagger, file._replace(blocks=self._counted(file.blocks)), wanted)
 
-def process(models: Models, limits: Limits, fields: dict[str, bytes]) -> Processing:
-    """Begin to label the field data."""
-    served = models.get(_text(fields, "model"))
-    _check_wanted(fields)
-    if served.reads_attributes:
-        return _process_attributes(served, limits, fields)
-    wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
-    content = fields["data"]
-    facts = served.facts
-    file = raw_content(
-        content, "data", cast(InputFormat, _choice(fields, "input", INPUTS)), facts.layout if facts else None
-    )  # fmt: skip
-    check_written_column(file, wanted.marginals, wanted.output_format)
-    counted = Counted(file.blocks, limits)
-    return Processing(served.name, counted, iter(label_file(served.tagger, file._replace(blocks=counted), wanted)))
+    def _counted(self, blocks: Iterator[list[RawSentence]]) -> Iterator[list[RawSentence]]:
+        """Blocks of sentences, as long as they have no more tokens than a request may."""
+        for block in blocks:
+            self.n_tokens += sum(len(sentence.tokens) for sentence in block)
+            check_tokens(self.limits, self.n_tokens)
+            yield block
 
-
-def _process_attributes(served: Served, limits: Limits, fields: dict[str, bytes]) -> Processing:
-    """CRFsuite's data in, a label a line out: what `vcrf tag --input-format attributes` writes."""
-    if (_text(fields, "input") or "attributes") != "attributes" or _text(fields, "output"):
-        raise Refused(
-            400, "This model reads attributes: send CRFsuite's data with input=attributes, and leave output out."
-        )
-    sentences = read_attribute_lines(_text(fields, "data").replace("\r\n", "\n").split("\n"), "data")
-    n_tokens = sum(len(sentence.tokens) for sentence in sentences)
-    check_tokens(limits, n_tokens)
-    counted = Counted(iter(()), limits)
-    counted.n_tokens = n_tokens
-    return Processing(served.name, counted, iter(label_attributes(served.tagger, sentences, "marginals" in fields)))
-
-
-class Counted:
-    """Blocks of sentences, as long as they have no more tokens than a request may."""
-
-    def __init__(self, blocks: Iterator[list[RawSentence]], limits: Limits) -> None:
-        self.blocks, self.limits, self.n_tokens = blocks, limits, 0
-
-    def __iter__(self) -> Iterator[list[RawSentence]]:
-        return self
-
-    def __next__(self) -> list[RawSentence]:
-        block = next(self.blocks)
-        self.n_tokens += sum(len(sentence.tokens) for sentence in block)
+    def _attributes(self) -> Iterator[str]:
+        """CRFsuite's data in, a label a line out: what `vcrf tag --input-format attributes` writes."""
+        fields = self.fields
+        if (_text(fields, "input") or "attributes") != "attributes" or _text(fields, "output"):
+            raise Refused(
+                400, "This model reads attributes: send CRFsuite's data with input=attributes, and leave output out."
+            )
+        sentences = read_attribute_lines(_text(fields, "data").replace("\r\n", "\n").split("\n"), "data")
+        self.n_tokens = sum(len(sentence.tokens) for sentence in sentences)
         check_tokens(self.limits, self.n_tokens)
-        return block
+        yield from label_attributes(self.served.tagger, sentences, "marginals" in fields)
 
 
 def _check_wanted(fields: dict[str, bytes]) -> None:

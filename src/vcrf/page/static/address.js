@@ -13,6 +13,11 @@ export function wholeOf(app, params, name, otherwise, most = 999_999_999) {
   return otherwise;
 }
 
+// The number of one of some things, or otherwise; without any, every number will do.
+export function indexOf(app, params, name, otherwise, things = []) {
+  return wholeOf(app, params, name, otherwise, things.length ? things.length - 1 : undefined);
+}
+
 // One of some words, or otherwise.
 export function choiceOf(app, params, name, known, otherwise) {
   const value = params[name] ?? "";
@@ -29,13 +34,15 @@ function decoded(text) {
   }
 }
 
-// What is allowed: "0.2:NOUN,VERB;1.0:ADJ" is sentence 0, token 2, and so on. Only labels that the model has.
-export function allowedOf(app, params, name = "a") {
+// What is allowed: "0.2:NOUN,VERB;1.0:ADJ" is sentence 0, token 2, and so on. Only labels that the model has, at tokens
+// that the sentences have; without sentences, at any.
+export function allowedOf(app, params, sentences = [], name = "a") {
   const found = new Map();
   for (const part of (params[name] ?? "").split(";").filter(Boolean)) {
     const [place, listed] = part.split(":");
     const labels = (listed ?? "").split(",").filter(Boolean).map(decoded).filter((label) => !app.labels || app.labels.includes(label));
-    if (/^\d+\.\d+$/.test(place) && labels.length) found.set(place, labels);
+    const [s, t] = /^\d+\.\d+$/.test(place) ? place.split(".").map(Number) : [];
+    if (s !== undefined && (!sentences.length || t < sentences[s]?.length) && labels.length) found.set(`${s}.${t}`, labels);
     else odd(app, name, decoded(part), "a place and labels of this model, as 0.2:" + (app.labels?.[0] ?? "NOUN"));
   }
   return found;

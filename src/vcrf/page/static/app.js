@@ -2,7 +2,7 @@
 import { VIEWS, add, chooser, h, note, put } from "./dom.js";
 import { Embedded, Refusal, Service } from "./api.js";
 import { allowedIn, allowedOf, writeAllowed } from "./address.js";
-import { sentencesOf, textOf } from "./views/sentence.js";
+import { sentencesOf, shareable, textOf } from "./views/sentence.js";
 import "./views/tag.js";
 import "./views/why.js";
 import "./views/lattice.js";
@@ -28,7 +28,7 @@ const app = {
   // Keep the address in step with what is shown, without a new page in the history.
   remember: (params) => {
     app.place.params = { model: app.place.params.model, ...params };
-    if (!app.api.isStatic) history.replaceState(null, "", app.link(app.place.view, params));
+    if (!app.api.isStatic) history.replaceState(null, "", app.link(app.place.view, sharing(params)));
     links();
   },
 };
@@ -37,18 +37,43 @@ function query(params) {
   return new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== null && value !== undefined));
 }
 
-function read(address) {
-  const [, view, rest] = /^#\/(\w+)\??(.*)$/.exec(address) ?? [];
-  return { view: app.has(view) ? view : app.views[0], params: Object.fromEntries(new URLSearchParams(rest ?? "")) };
+function sharing(params) {
+  return params.text && app.place.view === "tag" ? { ...params, text: shareable(params.text, app) } : params;
 }
 
-// The sentence at hand goes along from view to view, with what is forced or forbidden in it.
+function read(address) {
+  const [, view, rest] = /^#\/(\w+)\??(.*)$/.exec(address) ?? [];
+  return { asked: view, view: app.has(view) ? view : app.views[0], params: Object.fromEntries(new URLSearchParams(rest ?? "")) };
+}
+
+const NEEDS = {
+  errors: "labelled sentences (--data FILE)", trust: "a calibrated model (vcrf calibrate)", compare: "two models and labelled sentences (--data FILE)",
+  label: "sentences to label (--pool FILE --answers FILE)",
+};
+
+// What the address asks for and is not here.
+function missing({ asked, view, params }, model) {
+  const said = [];
+  if (asked && asked !== view) said.push(Object.hasOwn(VIEWS, asked) ? `${VIEWS[asked].title} is not shown here: it needs ${NEEDS[asked] ?? "a model"}. This is ${VIEWS[view].title}.` : `There is no view ${asked.slice(0, 40)}: this is ${VIEWS[view].title}.`);
+  if (params.model && model && params.model !== model.name) said.push(`There is no model ${params.model.slice(0, 80)} here: this is ${model.name}.`);
+  return said;
+}
+
+// The sentence and the token at hand go along from view to view, with what is forced or forbidden there.
 function carried(view) {
-  const { text, a } = app.place.params;
+  const { text, s, t, a } = app.place.params;
   if (!text || !["tag", "why", "lattice"].includes(view)) return {};
-  if (view === "tag") return { text, a };
-  const bound = allowedIn(allowedOf({ ...app, odd: [] }, { a }), 0);
-  return { text: textOf(sentencesOf(text, app)[0] ?? [], app), a: writeAllowed(bound) };
+  if (view === "tag") return { text: shareable(text, app), s, t, a };
+  const sentences = sentencesOf(text, app), i = Math.min(Number(s) || 0, Math.max(0, sentences.length - 1));
+  return { text: textOf(sentences[i] ?? [], app), t, a: writeAllowed(allowedIn(allowedOf({ ...app, odd: [] }, { a }), i)) };
+}
+
+// Another model takes over what is at hand, unless it reads something else.
+function handedTo(name) {
+  const reads = app.models.find((model) => model.name === name)?.reads;
+  const { text, s, t, a, ...others } = app.place.params;
+  const own = reads === app.chosen().reads ? sharing({ ...others, text, s, t, a }) : others;
+  return { ...own, model: name };
 }
 
 function links() {
@@ -62,10 +87,9 @@ function links() {
 async function go(address, isFirst) {
   app.place = read(address);
   const { view, params } = app.place;
-  const named = app.models.find((model) => model.name === params.model);
-  const model = named ?? app.models[0];
-  if (model) [app.model, app.labels, app.readsAttributes] = [model.name, model.labels, model.reads === "attributes"];
-  app.odd = params.model && model && !named ? [`There is no model ${params.model.slice(0, 80)} here: this is ${model.name}.`] : [];
+  const model = app.models.find(({ name }) => name === params.model) ?? app.models[0];
+  if (model) [app.model, app.labels, app.readsAttributes, app.example] = [model.name, model.labels, model.reads === "attributes", model.example];
+  app.odd = missing(app.place, model);
   document.title = `${VIEWS[view].title} · vcrf`;
   links();
   drawControls();
@@ -91,7 +115,7 @@ function drawControls() {
     paint(isDark ? "light" : "dark", true);
   } }, "◐");
   put(controls, [app.models.length > 1 && !["compare"].includes(app.place.view) && chooser("Model", app.models.map(({ name }) => [name, name]), app.model, (name) => {
-    location.hash = `#/${app.place.view}?${query({ ...app.place.params, model: name })}`;
+    location.hash = `#/${app.place.view}?${query(handedTo(name))}`;
   }), theme]);
 }
 
@@ -115,8 +139,8 @@ function storedTheme() {
 // What there is to look at.
 async function ask() {
   const found = await app.api.get("/models");
-  Object.assign(app, { models: found.models, data: found.data, live: found.live, example: found.example ?? "" });
-  const can = { errors: found.data, trust: found.models.some((model) => model.is_calibrated), compare: found.data && found.models.length > 1, label: found.can_label };
+  Object.assign(app, { models: found.models, data: found.data, live: found.live });
+  const can = { errors: Boolean(found.data), trust: found.models.some((model) => model.is_calibrated), compare: Boolean(found.data) && found.models.length > 1, label: found.can_label };
   app.views = found.live && !found.models.length ? ["training"] : Object.keys(VIEWS).filter((view) => can[view] ?? true);
 }
 

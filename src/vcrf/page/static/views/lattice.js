@@ -1,10 +1,16 @@
 // Lattice: posteriors of labels and of arcs between them, over a sentence.
 import { VIEWS, add, h, note, number, probable, svg, tableHead } from "../dom.js";
 import { hues } from "../colours.js";
-import { allowedOf, asEntries, writeAllowed } from "../address.js";
-import { sentencesOf, textOf } from "./sentence.js";
+import { allowedOf, asEntries, indexOf, writeAllowed } from "../address.js";
+import { expected, sentencesOf, textOf } from "./sentence.js";
 
 const ROW = 34, LEFT = 70, TOP = 18;
+
+// Whole characters: half of one is shown as a question mark.
+function shortened(token, most) {
+  const signs = [...token];
+  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : token;
+}
 
 function drawLattice(found) {
   const { names, tokens, posterior } = found;
@@ -33,7 +39,7 @@ function drawLattice(found) {
       picture.append(svg("circle", { cx: x(t), cy: y(b), r: (3 + 11 * Math.sqrt(p)).toFixed(1), class: best[t] === b ? "node best" : "node", style: { "--hue": colours.get(names[b]), "fill-opacity": (0.25 + 0.75 * p).toFixed(3) } },
         svg("title", {}, `${token}: ${names[b]} ${probable(p)}`)));
     }
-    picture.append(svg("text", { x: x(t), y: height - 14, "text-anchor": "middle", class: "word" }, token.length > fits ? `${token.slice(0, fits - 1)}…` : token, svg("title", {}, token)));
+    picture.append(svg("text", { x: x(t), y: height - 14, "text-anchor": "middle", class: "word" }, shortened(token, fits), svg("title", {}, token)));
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Lattice" }, picture);
 }
@@ -53,14 +59,19 @@ async function showLattice(root, params, app) {
     add(root, note("Choose a sentence in ", h("a", { href: app.link("tag", {}) }, "Tag"), " first."));
     return;
   }
-  const bound = allowedOf(app, params), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0, a = writeAllowed(bound);
+  if (expected([tokens], app)) {
+    add(root, note(expected([tokens], app)));
+    return;
+  }
+  const t = indexOf(app, params, "t", "", tokens); // the token at hand in other views
+  const bound = allowedOf(app, params, [tokens].filter((x) => x.length)), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0, a = writeAllowed(bound);
   const found = await app.api.post("/lattice", { model: app.model, tokens, allowed });
   const text = textOf(tokens, app);
-  app.remember({ text, a });
+  app.remember({ text, t, a });
   add(root, h("p", { class: "hint" }, `Circles: how probable a label is at a token. Lines: how probable two labels are together. The best sequence is outlined. Over all label sequences the entropy is ${number(found.entropy, 3)} nats.`,
     n > 0 && ` Labels are forced or forbidden at ${n} ${n === 1 ? "token" : "tokens"}.`),
     h("section", { class: "card" }, drawLattice(found)), asTable(found),
-    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text, a }) }, "Back to the labels"), h("a", { href: app.link("why", { text, a }) }, "Why these labels?")));
+    app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text, t, a }) }, "Back to the labels"), h("a", { href: app.link("why", { text, t, a }) }, "Why these labels?")));
 }
 
 VIEWS.lattice = { title: "Lattice", show: showLattice };

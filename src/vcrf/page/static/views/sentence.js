@@ -1,6 +1,9 @@
 // A sentence as a row of tokens: colour by label, strength by probability.
 import { h, probable } from "../dom.js";
 
+// Characters of a text in an address.
+const MOST = 20_000;
+
 // Words with blanks between them, a sentence a line; for a model that reads attributes, CRFsuite's format: a token a line,
 // an empty line between sentences.
 export function sentencesOf(text, app) {
@@ -10,6 +13,25 @@ export function sentencesOf(text, app) {
 
 export function textOf(tokens, app) {
   return tokens.join(app.readsAttributes ? "\n" : " ");
+}
+
+// As many whole sentences of a text as an address can have.
+export function shareable(text, app) {
+  if (text.length <= MOST) return text;
+  const between = app.readsAttributes ? "\n\n" : "\n";
+  let kept = "";
+  for (const tokens of sentencesOf(text, app)) {
+    const next = (kept && kept + between) + textOf(tokens, app);
+    if (next.length > MOST) break;
+    kept = next;
+  }
+  return kept;
+}
+
+// What is expected in place of a text that the model cannot read, or nothing.
+export function expected(sentences, app) {
+  if (!app.readsAttributes || sentences.flat().some((line) => /\t[^\t\r]/.test(line))) return "";
+  return "This model reads attributes, not words: a token a line, its label (any) and its attributes between tabs, an empty line between sentences.";
 }
 
 // data: tokens, labels, probabilities, unknown; options: hues, chosen, onchoose(t), marks(t) -> extra classes, under(t)

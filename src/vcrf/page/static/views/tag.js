@@ -1,18 +1,19 @@
 // Tag: labels with their probabilities; force or forbid a label and watch the rest change.
 import { VIEWS, add, h, later, note, probable, put, redraw, say } from "../dom.js";
-import { allowedIn, allowedOf, asEntries, wholeOf, writeAllowed } from "../address.js";
+import { allowedIn, allowedOf, asEntries, indexOf, wholeOf, writeAllowed } from "../address.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { sentenceRow, sentencesOf, textOf } from "./sentence.js";
+import { expected, sentenceRow, sentencesOf, shareable, textOf } from "./sentence.js";
 
 async function showTag(root, params, app) {
-  const state = { text: params.text ?? app.example ?? "", s: wholeOf(app, params, "s", 0), t: wholeOf(app, params, "t", -1), k: wholeOf(app, params, "k", 5, 100), allowed: allowedOf(app, params) };
+  const text = params.text ?? app.example ?? "", first = sentencesOf(text, app), s = indexOf(app, params, "s", 0, first);
+  const state = { text, s, t: indexOf(app, params, "t", -1, first[s]), k: wholeOf(app, params, "k", 5, 100), allowed: allowedOf(app, params, first) };
   const answer = h("div", { class: "answer" });
   const hint = app.readsAttributes ? "a token a line, its label (any) and its attributes between tabs, an empty line between sentences" : "tokens separated by blanks, a sentence a line";
   let asked = null;
 
   function keep() {
-    app.remember({ text: state.text.slice(0, 4000), s: state.s || "", t: state.t < 0 ? "" : state.t, k: state.k === 5 ? "" : state.k, a: writeAllowed(state.allowed) });
+    app.remember({ text: state.text, s: state.s || "", t: state.t < 0 ? "" : state.t, k: state.k === 5 ? "" : state.k, a: writeAllowed(state.allowed) });
   }
 
   async function refresh() {
@@ -23,6 +24,10 @@ async function showTag(root, params, app) {
       return;
     }
     asked?.abort();
+    if (expected(sentences, app)) {
+      put(answer, note(expected(sentences, app)));
+      return;
+    }
     asked = new AbortController();
     const allowed = sentences.map((tokens, s) => asEntries(state.allowed, tokens, s));
     try {
@@ -54,6 +59,7 @@ async function showTag(root, params, app) {
       classes: (t) => (state.allowed.has(`${s}.${t}`) ? "bound" : ""),
     }));
     redraw(answer,
+      shareable(state.text, app) !== state.text && h("p", { class: "hint" }, `The text is too long for an address: one that is shared has the first ${sentencesOf(shareable(state.text, app), app).length} sentences of it.`),
       h("section", { class: "sentences", "aria-label": "Labelled text" }, rows),
       h("div", { class: "beside" }, tokenPanel(found, current), sequencesPanel(current, colours)));
     say(`${found.sentences.length} sentences labelled.`);

@@ -1,9 +1,9 @@
 // Why: the features for the label against those for the runner-up, as a waterfall.
 import { VIEWS, add, h, note, number, probable, put, signed, tableHead } from "../dom.js";
-import { allowedOf, asEntries, wholeOf, writeAllowed } from "../address.js";
+import { allowedOf, asEntries, indexOf, writeAllowed } from "../address.js";
 import { hues } from "../colours.js";
 import { bar } from "../charts.js";
-import { sentenceRow, sentencesOf, textOf } from "./sentence.js";
+import { expected, sentenceRow, sentencesOf, textOf } from "./sentence.js";
 
 const SHOWN = 14;
 
@@ -42,10 +42,14 @@ async function showWhy(root, params, app) {
     add(root, note("Choose a token in ", h("a", { href: app.link("tag", {}) }, "Tag"), " first."));
     return;
   }
+  if (expected([tokens], app)) {
+    add(root, note(expected([tokens], app)));
+    return;
+  }
   const body = h("div", {});
   add(root, body);
-  let chosen = wholeOf(app, params, "t", 0);
-  const bound = allowedOf(app, params), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0;
+  let chosen = indexOf(app, params, "t", 0, tokens);
+  const bound = allowedOf(app, params, [tokens].filter((x) => x.length)), allowed = asEntries(bound, tokens), n = allowed?.filter(Boolean).length ?? 0;
   const tagged = await app.api.post("/tag", { model: app.model, sentences: [tokens], k: 0, allowed: allowed && [allowed] });
   const sentence = tagged.sentences[0];
   const every = app.api.isStatic ? (await app.api.post("/explain")).explanations : null;
