@@ -158,6 +158,8 @@ def test_seen_sentences_are_told(folder: Path, call: Call) -> None:
     shown = json.loads(result.stdout)
     assert shown["sentences"] == 30
     assert shown["seen"]["sentences"] == shown["seen"]["of"] > 0
+    n = shown["seen"]["of"]
+    assert f"{n} of the {n} sentences that are compared were seen in training." in call(*asked, "--allow-seen").stdout
     assert "promises look better than they are" in result.stderr
 
 

@@ -110,6 +110,9 @@ def _print(out: str, tagger: Tagger) -> None:
         f"Calibration temperature {found.calibration_temperature:.3f} from {found.n_sentences:,} sentences, "
         f"{found.n_tokens:,} tokens, of which {found.is_wrong.mean():.2%} are labelled wrong."
     )
+    seen = _seen(tagger.model_.sentences, found.sentences)
+    if seen is not None and seen["sentences"]:
+        print_rich(f"{seen['sentences']:,} of the {seen['of']:,} sentences that are compared were seen in training.")
     if found.n_impossible:
         print_rich(
             f"{found.n_impossible:,} sentences have labels that the model cannot give: they count as errors, and say "
