@@ -72,6 +72,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         _sync_directory(target.parent)
 
 
+# Names of files that are compressed.
+COMPRESSED = (".gz", ".bz2", ".xz")
+
+
 @contextlib.contextmanager
 def replacing_text(path: Path) -> Iterator[BinaryIO]:
     """Do as `replacing` for text, compressed where the name says so (.gz, .bz2, .xz); the same text, the same bytes."""

@@ -155,7 +155,11 @@ def test_seen_sentences_are_told(folder: Path, call: Call) -> None:
     assert "pass --allow-seen." in message
     assert not (folder / "seen.vcrf").exists()
     result = call(*asked, "--allow-seen", "--json")
-    assert json.loads(result.stdout)["sentences"] == 30
+    shown = json.loads(result.stdout)
+    assert shown["sentences"] == 30
+    assert shown["seen"]["sentences"] == shown["seen"]["of"] > 0
+    n = shown["seen"]["of"]
+    assert f"{n} of the {n} sentences that are compared were seen in training." in call(*asked, "--allow-seen").stdout
     assert "promises look better than they are" in result.stderr
 
 
@@ -167,7 +171,10 @@ def test_text_is_written_compressed(folder: Path, call: Call) -> None:
     assert gzip.decompress((folder / "out.conllu.gz").read_bytes()).decode() == plain
     assert lzma.decompress((folder / "check.conllu.xz").read_bytes()).decode().startswith("# text")
     call("suggest", folder / "model.vcrf", folder / "out.conllu.gz", "-n", 2, "-o", folder / "next.conllu.gz")
-    assert json.loads(call("eval", folder / "model.vcrf", folder / "next.conllu.gz", "--json").stdout)["sentences"] == 2
+    assert gzip.decompress((folder / "next.conllu.gz").read_bytes()).count(b"# usefulness = ") == 2
+    for name in ("new.vcrf.gz", "new.vcrf.XZ"):  # models are not text
+        for asked in (("train", folder / "train.conllu"), ("calibrate", folder / "plain.vcrf", folder / "dev.conllu")):
+            assert "a model file is not compressed" in call(*asked, "-o", folder / name, code=2).stderr
 
 
 def test_guesses_that_nobody_answered_are_not_trained_on(folder: Path, call: Call) -> None:
@@ -184,6 +191,14 @@ def test_guesses_that_nobody_answered_are_not_trained_on(folder: Path, call: Cal
         assert json.loads(result.stdout)["sentences"] == 1
         assert f"{path}: 2 of 3 tasks have no answer yet and are left out." in result.stderr
         assert "JSON, as annotation tools write it" in call("suggest", folder / "model.vcrf", path, code=2).stderr
+    path = folder / "guessed.conllu"
+    call(*asked, "-o", path)
+    assert "no sentence has an answer yet" in call("train", path, "-o", folder / "no.vcrf", code=2).stderr
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("# answer = none", "# answer = accept", 2), encoding="utf-8")
+    result = call("eval", folder / "model.vcrf", path, "--json")
+    assert json.loads(result.stdout)["sentences"] == 2
+    assert f"{path}: 1 of 3 sentences have no answer yet and are left out." in result.stderr
 
 
 def test_open_labels_are_named_by_their_place(folder: Path, call: Call) -> None:

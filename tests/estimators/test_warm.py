@@ -69,3 +69,16 @@ def test_what_is_no_tagger_is_refused() -> None:
     for wrong in ("old.vcrf", VCRF()):
         with pytest.raises(InputError, match="`start` must be a fitted tagger"):
             VCRF().fit([["a"]], [["A"]], start=wrong)
+
+
+def test_what_the_start_has_seen_is_seen() -> None:
+    """Training that stops early has still the weights of the start: its sentences are no held-out ones."""
+    X, y = CORPUS.tokens, CORPUS.labels
+    old = VCRF(n_jobs=1).fit(X[:60], y[:60])
+    new = VCRF(n_jobs=1, max_passes=1, dual_start=False)
+    with pytest.warns(UserWarning, match="limit on passes"):
+        new.fit(X[50:70], y[50:70], start=old)
+    with pytest.raises(InputError, match="that the model was trained on"):
+        new.calibrate(X[:40], y[:40])
+    assert len(new.model_.sentences) == 70
+    new.calibrate(X[70:], y[70:])

@@ -261,11 +261,20 @@ def test_some_training_sentences_among_others_are_noticed(corpus: Corpus) -> Non
 
 
 def test_sentences_that_repeat_by_nature_are_taken() -> None:
-    """Short ones count where there are no others, and no more than the training repeats itself."""
-    X, y = [["yes", "."], ["no", "."], ["well", "no"]], [["A", "B"], ["A", "B"], ["A", "A"]]
-    with pytest.raises(InputError, match=r"2 of the 2 sentences are ones that .* 0 % would be by chance"):
+    """Short ones count where there are no others, and no more than the training repeats itself, up to a half."""
+    X, y = [[f"yes{i}", "."] for i in range(10)], [["A", "B"]] * 10
+    new = [[f"no{i}", "."] for i in range(10)]
+    with pytest.raises(InputError, match=r"2 of the 2 sentences are ones that .* 0 % may be by chance"):
         VCRF(n_jobs=1).fit(X, y).calibrate(X[:2], y[:2])
-    VCRF(n_jobs=1).fit(X * 2, y * 2).calibrate(X[:2], y[:2])
+    tagger = VCRF(n_jobs=1).fit(X + X[:1], y + y[:1])  # 2 of 11 are there twice
+    with pytest.raises(InputError, match=r"25 %; 18.2 % may be by chance"):
+        tagger.calibrate(X[:2] + new[:6], y[:8])
+    with pytest.warns(UserWarning, match="unless new text repeats as many"):
+        tagger.calibrate(X[:1] + new[:4], y[:5])  # 20 %
+    tagger.calibrate(X[:1] + new[:5], y[:6])  # 16.7 %
+    for twice in (X * 2, X + X[:8]):  # to count more: no sign that new text repeats itself
+        with pytest.raises(InputError, match=r"8 of the 12 sentences are ones that .* 50 % may be by chance"):
+            VCRF(n_jobs=1).fit(twice, y[:1] * len(twice)).calibrate(X[:8] + new[:4], y[:1] * 12)
 
 
 def test_training_sentences_of_attributes_are_noticed() -> None:

@@ -19,7 +19,7 @@ from vcrf.estimators import file as estimator_file
 def content() -> bytes:
     """The file of a calibrated tagger of entities."""
     X, y = [["a", "b"], ["b"], ["a"]] * 3, [["B-X", "O"], ["O"], ["B-X"]] * 3
-    tagger = vcrf.VCRF(n_jobs=1).fit(X, y).calibrate([["a", "c"], ["c"], ["a"]], [["B-X", "O"], ["Z"], ["B-X"]])
+    tagger = vcrf.VCRF(n_jobs=1).fit(X, y).calibrate([["a", "c"], ["c"], ["d"]], [["B-X", "O"], ["Z"], ["B-X"]])
     return estimator_file.to_bytes(tagger)
 
 

@@ -282,7 +282,8 @@ FUNCTIONS = (
               "Write sets of labels that miss the true one with this probability: Labels=NOUN,PROPN in MISC.",
               flag="--label-sets", metavar="SHARE"),
     Parameter("by", "least-confidence", Choice(("least-confidence", "margin", "entropy", "span")),
-              "What makes a sentence useful.", flag="--by"),
+              "What makes a sentence useful: improbable best labels, second best ones that are close, entropy, or "
+              "(BIO, BILOU) doubts about spans.", flag="--by"),
     Parameter("per", "sentence", Choice(("sentence", "token")), "Usefulness of the whole sentence, or a token of it.",
               flag="--per"),
     Parameter("diversity", 0.0, Number("a number from 0 to 1", 0.0, 1.0),

@@ -14,6 +14,7 @@ from vcrf.cli.output import print_json, print_rich, print_table
 if TYPE_CHECKING:
     from vcrf.labelling.tagger import Tagger
     from vcrf.trust import Calibration
+    from vcrf.types import UInts64
 
 _PROMISES = (0.005, 0.01, 0.02, 0.05)
 
@@ -48,8 +49,10 @@ def calibrate(
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.labelled import in_sources, read_labelled
     from vcrf.estimators.file import load, save
+    from vcrf.model.container import check_name
 
     out = output or model
+    check_name(out)
     check_output("--output", out, {data: "the data"})
     if plot is not None:
         check_picture_file(plot)
@@ -79,10 +82,21 @@ def _as_json(out: str, tagger: Tagger) -> dict[str, Any]:
         "log_likelihood": found.log_likelihood[0], "log_likelihood_calibrated": found.log_likelihood[1],
         "calibration_error": found.before.error, "calibration_error_calibrated": found.after.error,
         "impossible_sentences": found.n_impossible, "data_checksum": found.data_checksum,
+        "seen": _seen(tagger.model_.sentences, found.sentences),
         "promises": [
             {**vars(tagger.acceptance(limit)), "message": tagger.acceptance(limit).message} for limit in _PROMISES
         ],
     }  # fmt: skip
+
+
+def _seen(trained: UInts64, held_out: UInts64) -> dict[str, Any] | None:
+    """How many of the sentences were trained on, as `calibrate` counts them; None if the model does not know."""
+    from vcrf.model.fingerprints import overlap
+
+    if not len(trained):
+        return None
+    seen = overlap(trained, held_out)
+    return {"sentences": seen.n_seen, "of": seen.n_sentences, "share": seen.share, "by_chance": seen.chance}
 
 
 def _print(out: str, tagger: Tagger) -> None:
@@ -96,6 +110,9 @@ def _print(out: str, tagger: Tagger) -> None:
         f"Calibration temperature {found.calibration_temperature:.3f} from {found.n_sentences:,} sentences, "
         f"{found.n_tokens:,} tokens, of which {found.is_wrong.mean():.2%} are labelled wrong."
     )
+    seen = _seen(tagger.model_.sentences, found.sentences)
+    if seen is not None and seen["sentences"]:
+        print_rich(f"{seen['sentences']:,} of the {seen['of']:,} sentences that are compared were seen in training.")
     if found.n_impossible:
         print_rich(
             f"{found.n_impossible:,} sentences have labels that the model cannot give: they count as errors, and say "

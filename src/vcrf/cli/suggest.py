@@ -51,7 +51,9 @@ def suggest(
     vcrf suggest my.vcrf pool.conllu --by entropy --per token --to label-studio -o tasks.json
     vcrf train old.conllu answers.json -o new.vcrf
 
-    What Label Studio, Prodigy and doccano export can be trained on: files that end in .json or .jsonl.
+    The labels are guesses: `vcrf train` takes those that a person has answered. In CoNLL-U that is the comment
+    `# answer = accept` in place of none, in lines of JSON "answer": "accept". What Label Studio, Prodigy and doccano
+    export can be trained on: files that end in .json or .jsonl.
     """
     from vcrf.cli.checks import check_not_of_trees, check_output
     from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
@@ -125,8 +127,9 @@ def _scheme(labels: list[str]) -> str:
 
 
 def _conllu(task: Task, tag: int) -> str:
+    from vcrf.data.answers import OPEN
     from vcrf.data.raw import RawSentence
     from vcrf.data.writers import Tagging, write_conllu
 
-    head = f"# source = {task.source}\n# usefulness = {task.usefulness:.6g}\n"
+    head = f"# source = {task.source}\n# usefulness = {task.usefulness:.6g}\n# answer = {OPEN}\n"
     return head + write_conllu(RawSentence(1, ["\n"], [], list(task.tokens)), [Tagging(list(task.labels))], tag)

@@ -212,12 +212,14 @@ def _check_call(
 ) -> None:
     """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
     from vcrf.cli.checks import check_development, check_output
+    from vcrf.model.container import check_name
 
     inputs = dict.fromkeys(data, "a file of training data")
     if dev is not None:
         inputs.setdefault(dev, "the development data")
     if word_classes is not None:
         inputs.setdefault(word_classes, "the file of word classes")
+    check_name(output)
     check_output("--output", output, inputs)
     if plot is not None:
         check_output("--plot", plot, {**inputs, output: "the model"})

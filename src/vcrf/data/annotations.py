@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from vcrf.data.answers import is_accepted
 from vcrf.data.corpus import Sentence
 from vcrf.errors import InputError
 
@@ -212,8 +213,9 @@ def _line_sentence(task: dict[str, Any], where: str) -> Iterator[Sentence | None
     meta: dict[str, Any] = given_meta if isinstance(given_meta, dict) else {}
     is_suggested = "usefulness" in task or "usefulness" in meta
     answer = task.get("answer", None if is_suggested else "accept")
-    if answer != "accept":  # rejected, ignored, or nobody has looked at it
-        yield from [None] if answer is None else []
+    is_right = is_accepted(answer, where)
+    if not is_right:  # rejected, ignored, or nobody has looked at it
+        yield from [None] if is_right is None else []
         return
     tokens = _tokens(task, where)
     given = task.get("labels", task.get("label", task.get("entities")))

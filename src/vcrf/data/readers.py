@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
 
 from vcrf.data.annotations import looks_like_annotations, parse_annotations
+from vcrf.data.answers import accepted_blocks, say_left_out
 from vcrf.data.blocks import Block, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
@@ -89,8 +89,8 @@ def read_with_layout(
     sample = _first_data_line(text)
     if is_conllu(text.name, sample) if format is None else format == "conllu":
         layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
-        chosen = _blocks(text, split, ())
-        sentences = parse_conllu(chosen, text.name, layout.form, layout.tag)
+        answered = accepted_blocks(_blocks(text, split, ()), text.name)
+        sentences = parse_conllu(answered, text.name, layout.form, layout.tag)
     else:
         n_columns = len(field_splitter(sample)(sample))
         layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
@@ -112,10 +112,7 @@ def _answered(text: Text) -> Corpus:
             f"{text.name}: no task has an answer yet. Label some, and export them with their annotations. In lines "
             'that `vcrf suggest` wrote a person says "answer": "accept".'
         )
-    if n_open:
-        warnings.warn(
-            f"{text.name}: {n_open:,} of {len(tasks):,} tasks have no answer yet and are left out.", stacklevel=2
-        )
+    say_left_out(text.name, n_open, len(tasks), "tasks")
     return corpus
 
 

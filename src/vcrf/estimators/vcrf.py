@@ -41,6 +41,7 @@ from vcrf.estimators.warm import warm_start
 from vcrf.families import class_families
 from vcrf.families.explicit import AttributeText
 from vcrf.model.build import build_model
+from vcrf.model.fingerprints import joined
 from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
@@ -137,7 +138,13 @@ class VCRF(Trained, Parameters):
         data = self._read(X, y, sample_weight)
         self._warn_of_idle_complexities()
         development = None if X_dev is None else self._development(data, X_dev, y_dev)
-        return self._solve(data, None if start is None else warm_start(data, start), development, patience)
+        if start is None:
+            return self._solve(data, None, development, patience)
+        begin, seen = warm_start(data, start), start.model_.sentences
+        self._solve(data, begin, development, patience)
+        # Weights may keep something of the sentences they began with: training that stops early surely does.
+        self.model_ = replace(self.model_, sentences=joined([self.model_.sentences, seen]))
+        return self
 
     def path(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.model import FamilyFacts, Model
+from vcrf.model.fingerprints import joined
 from vcrf.types import Floats, Ints, Label, UInts32, UInts64
 
 if TYPE_CHECKING:
@@ -87,19 +88,8 @@ def combine(models: Sequence[Model], shares: Floats) -> Model:
         codes=merged.codes,
         weights=merged.weights,
         vocabulary=np.unique(np.concatenate([model.vocabulary for model in models])),
-        sentences=_sentences(models),
+        sentences=joined([model.sentences for model in models]),
     )
-
-
-def _sentences(models: Sequence[Model]) -> UInts64:
-    """Fingerprints of the sentences that any of the models was trained on, each as often as one of them has it."""
-    found = np.unique(np.concatenate([model.sentences for model in models]))
-    counts = np.zeros(len(found), np.int64)
-    for model in models:
-        mine, n = np.unique(model.sentences, return_counts=True)
-        place = np.searchsorted(found, mine)
-        counts[place] = np.maximum(counts[place], n)
-    return np.repeat(found, counts)
 
 
 class _Entries(NamedTuple):

@@ -1,7 +1,8 @@
 """Whether sentences for calibration are those of training: promises made from these would be void.
 
 If a share s of the sentences was seen, and the tagger makes no errors there, its error looks smaller by the factor
-1 - s. So few of them do little harm and are told; more than `MOST` beyond what chance gives are refused.
+1 - s. So few of them do little harm and are told, unless chance gives as many; more than `MOST` beyond what chance
+gives are refused.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from vcrf.types import Label, UInts64
 
 # Share of seen sentences, beyond what chance gives, that is refused.
 MOST = 0.05
+# Sentences that were given to training twice, to count more, look like a text that repeats itself: so much is believed.
+_MOST_BY_CHANCE = 0.5
 _WHICH = "that the model was trained on"
 _ADVICE = (
     "Keep some back before training (`split` names a part of a file), or label new ones. If new text repeats sentences "
@@ -46,13 +49,14 @@ def check_unseen(
 
 def check_overlap(found: Overlap, which: str, advice: str, allow_seen: bool) -> None:
     """Refuse many more sentences of another text than chance gives, warn of some more; with `allow_seen` only warn."""
-    if found.share <= found.chance:
+    chance = min(found.chance, _MOST_BY_CHANCE)
+    if found.share <= chance:
         return
     long = f" of {LONG} tokens or more" if found.is_of_long else ""
     are = "is one" if found.n_seen == 1 else "are ones"
     told = f"{found.n_seen:,} of the {found.n_sentences:,} sentences{long} {are} {which} ({percent(found.share)}"
-    if found.share > found.chance + MOST and not allow_seen:
-        raise InputError(f"{told}; {percent(found.chance)} would be by chance): expected others. {advice}")
+    if found.share > chance + MOST and not allow_seen:
+        raise InputError(f"{told}; {percent(chance)} may be by chance): expected others. {advice}")
     warnings.warn(f"{told}): promises look better than they are, unless new text repeats as many.", stacklevel=2)
 
 

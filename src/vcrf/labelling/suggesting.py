@@ -107,7 +107,7 @@ def usefulness(tagger: Tagger, sentences: list[Sequence[Any]], by: str, per: str
 
 
 def _least_confidence(scores: Potentials, labels: list[list[Label]], names: list[Label]) -> Floats:
-    return np.asarray(-log_probabilities(scores, sequence_events(labels, names)))
+    return np.asarray(0.0 - log_probabilities(scores, sequence_events(labels, names)))  # 0, not -0
 
 
 def _margin(scores: Potentials, labels: list[list[Label]], names: list[Label]) -> Floats:  # noqa: ARG001 - as the others

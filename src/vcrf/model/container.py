@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vcrf.errors import InputError
-from vcrf.files import replacing
+from vcrf.files import COMPRESSED, replacing
 
 FORMAT = "vcrf model"
 # The newest version that is read; a document may say that it needs no more than an older one.
@@ -75,16 +75,25 @@ def encode(document: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> bytes:
     return content
 
 
+def check_name(path: Path) -> None:
+    """Refuse the name of a compressed file: models are mapped into memory as they are."""
+    if path.suffix.lower() in COMPRESSED:
+        raise InputError(
+            f"{path}: a model file is not compressed: expected a name without {path.suffix}, as in {path.stem}."
+        )
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: under another name first, synced, then moved.
 
     Raises
     ------
     InputError
-        When the path cannot be a file.
+        When the path cannot be a file, or has the name of a compressed one.
     OSError
         When writing fails; the old file is then as it was.
     """
+    check_name(path)
     with replacing(path) as file:
         file.write(content)
 

@@ -8,6 +8,7 @@ n is among the rest: the share of sentences that occur more than once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,17 @@ def overlap(known: UInts64, new: UInts64) -> Overlap:
     distinct, counts = np.unique(known, return_counts=True)
     chance = float(counts[counts > 1].sum() / max(len(known), 1))
     return Overlap(int(np.isin(new, distinct).sum()), len(new), chance, is_of_long)
+
+
+def joined(parts: Sequence[UInts64]) -> UInts64:
+    """Sentences that any of several texts has, each as often as one of them has it, sorted."""
+    found = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    counts = np.zeros(len(found), np.int64)
+    for part in parts:
+        mine, n = np.unique(part, return_counts=True)
+        place = np.searchsorted(found, mine)
+        counts[place] = np.maximum(counts[place], n)
+    return np.repeat(found, counts)
 
 
 def _attribute_hashes(text: AttributeText) -> UInts64:

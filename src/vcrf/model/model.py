@@ -86,7 +86,8 @@ class Model:
     lengths, codes, weights : (n_entries,) pattern length, pattern code, weight
     facts : the run that trained it, None if nothing did
     vocabulary : (n_words,) uint64, sorted hashes of the words of the training text; none for given attributes
-    sentences : (n_sentences,) uint64, sorted `fingerprints` of the training sentences; none if they are not known
+    sentences : (n_sentences,) uint64, sorted `fingerprints` of the training sentences, and of those of the model that
+        training began with; none if they are not known
     calibration : what held-out sentences say about it, None if nothing does
 
     A field that is added here is saved once `file` lists it.
