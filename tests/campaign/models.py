@@ -40,7 +40,7 @@ SPANS = [["O", "B-X", "I-X"], ["O", "B-X", "O", "O", "B-Y"], ["B-Y", "I-Y"]]
 MANY = [["A", "B", "C"], ["A", "B", "C", "D", "E"], ["E", "F"]]
 NUMBERS = [[1, 2, 3], [1, 2, 3, 1, 2], [2, 3]]
 DICTS = [[{"w": word, "n": len(word) / 4, "e": {"last": word[-1]}} for word in sentence] for sentence in WORDS]
-HELD_OUT = [["dogs", "sleep"], ["cat", "sees"], ["a", "dog"], ["new", "sleeps"]]
+HELD_OUT = [["dogs", "see"], ["cat", "sees"], ["a", "dog"], ["new", "sleeps"]]
 
 GRAPHS = [Graph([{"w": a}, {"w": b, "n": 0.5}, {"w": "z"}], [(0, 1), (1, 2)]) for a, b in ("xx", "xy", "yx")]
 GRAPH_LABELS = [["A", "A", "B"], ["A", "B", "B"], ["B", "A", "A"]]
