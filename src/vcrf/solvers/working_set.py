@@ -378,7 +378,9 @@ class _Run(Run):
 
         Weights: |g + c sign(w)|, zeros: (|g| - c)_+. Without an l1 part the scale is the largest gradient.
         """
-        largest = float(np.abs(scan.gradients).max(initial=0.0)) or 1.0
+        # Gradients of a loss that is nearly 0 may be too small to divide by.
+        least = 1e-300 * float(np.abs(state.pseudo).max(initial=0.0))
+        largest = max(float(np.abs(scan.gradients).max(initial=0.0)), least) or 1.0
         scale = np.where(state.thresholds > 0.0, state.thresholds, largest)
         inside = float((np.abs(state.pseudo) / scale).max(initial=0.0))
         outside = ~np.isin(scan.features, state.plan.features, assume_unique=True)
