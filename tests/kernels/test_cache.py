@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import shutil
@@ -135,3 +136,36 @@ def test_a_change_in_a_kernel_reaches_those_that_call_it(tmp_path: Path) -> None
             env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert int(done.stdout) == 40 + number
+
+
+def test_a_change_reaches_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that import it, directly or not, and none besides: the rest need not be compiled again."""
+    for name, imported in {"inner": "_jit", "middle": "inner", "outer": "middle", "other": "_jit"}.items():
+        (tmp_path / f"{name}.py").write_text(f"from vcrf.kernels.{imported} import anything\n")
+    (tmp_path / "_jit.py").write_text("")
+    monkeypatch.setattr(_cache, "__file__", str(tmp_path / "_cache.py"))
+
+    def stamps() -> dict[str, str]:
+        for cached in (_cache.source_stamp, _cache._imported, _cache._digest):
+            cached.cache_clear()
+        return {path.stem: _cache.source_stamp(path) for path in sorted(tmp_path.glob("*.py"))}
+
+    before = stamps()
+    with (tmp_path / "inner.py").open("a") as file:
+        file.write("# changed\n")
+    after = stamps()
+    assert {name for name in before if before[name] != after[name]} == {"inner", "middle", "outer"}
+    _cache.source_stamp.cache_clear()
+
+
+def test_kernels_import_each_other_in_one_way() -> None:
+    """The checksum of what a kernel calls is found by reading these lines."""
+    paths = set(Path(_cache.__file__).parent.glob("*.py")) - {Path(_cache.__file__).with_name("__init__.py")}
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                assert all(not alias.name.startswith("vcrf.kernels") for alias in node.names), path
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, path
+                assert node.module != "vcrf.kernels", path
+                assert not str(node.module).startswith("vcrf.kernels.") or node.col_offset == 0, path

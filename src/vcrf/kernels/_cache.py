@@ -7,6 +7,7 @@ import hashlib
 import logging
 import multiprocessing
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable
@@ -25,14 +26,15 @@ _HOW = "Set NUMBA_CACHE_DIR to a directory that can be written to keep them."
 class _Cache(FunctionCache):
     """numba's cache of one kernel; what cannot be read is compiled, what cannot be written is not kept.
 
-    Machine code holds that of the kernels it calls. numba looks at a kernel's own file alone: here a change in any of
-    the kernels makes all of them compile again, or an upgrade would go on with parts of the version before.
+    Machine code holds that of the kernels it calls. numba looks at a kernel's own file alone: here a change in any file
+    that this one imports kernels from makes it compile again, or an upgrade would go on with parts of the old version.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
+        stamp = source_stamp(Path(function.__code__.co_filename))
         self._cache_file = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=source_stamp()
+            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -53,12 +55,25 @@ class _Cache(FunctionCache):
 
 
 @functools.cache
-def source_stamp() -> str:
-    """A checksum of all kernels."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def source_stamp(path: Path) -> str:
+    """A checksum of a file and of all files of kernels that it imports, directly or not."""
+    files, found = {path}, [path]
+    while found:
+        new = {Path(__file__).with_name(f"{name}.py") for name in _imported(found.pop())} - files
+        files |= new
+        found.extend(new)
+    return hashlib.sha256(b"".join(sorted(map(_digest, files)))).hexdigest()
+
+
+@functools.cache
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+@functools.cache
+def _imported(path: Path) -> frozenset[str]:
+    """Modules of kernels that a file imports from. Written in one way, which `tests/kernels/test_cache.py` checks."""
+    return frozenset(re.findall(r"^from vcrf\.kernels\.(\w+) import", path.read_text("utf-8"), re.MULTILINE))
 
 
 def cache_of(function: Callable[..., Any]) -> Any:
