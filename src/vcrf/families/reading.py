@@ -107,15 +107,15 @@ class Reader:
     # ---- internal ----
 
     def _look_up(self, tokens: Sequence[Any], are_dicts: bool) -> Tokens:
-        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
-        n = int(sizes.sum())
+        sizes = list(map(len, tokens))
+        n = sum(sizes)
         if are_dicts:
             entries = self._pair_entries(chain.from_iterable(map(dict.items, tokens)), n)
         else:
             entries = self._string_entries(chain.from_iterable(tokens), n)
             if sum(map(len, map(set, tokens))) < len(entries):
                 self._repeats = True
-        return Tokens(sizes, entries)
+        return Tokens(np.array(sizes, np.int64), entries)
 
     def _pair_entries(self, pairs: Iterable[tuple[Any, Any]], n: int) -> Ints:
         """Entries of n pairs of a name and a text, truth value or number; a TypeError for others."""
