@@ -129,13 +129,17 @@ class Reader:
         keys, texts = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
         if {*map(type, keys)} != {str}:
             raise TypeError
-        values = [1.0] * len(pairs)
-        others = [i for i, value in enumerate(texts) if type(value) is not str]  # few
-        for i in others:
-            values[i], texts[i] = _plain_number(keys[i], texts[i]), ""
-        names = list(map(":".join, zip(keys, texts, strict=True)))
-        for i in others:
-            names[i] = keys[i]
+        values, names = [1.0] * len(pairs), keys
+        if str in {*map(type, texts)}:
+            numbers = [i for i, value in enumerate(texts) if type(value) is not str]  # few
+            found = _plain_numbers([keys[i] for i in numbers], [texts[i] for i in numbers])
+            for i in numbers:
+                texts[i] = ""
+            names = list(map(":".join, zip(keys, texts, strict=True)))
+            for i, number in zip(numbers, found, strict=True):
+                names[i], values[i] = keys[i], number
+        else:
+            values = _plain_numbers(keys, texts)
         self._add(names, values, keys)
 
     def _learn_strings(self, items: list[Any]) -> None:
@@ -276,12 +280,18 @@ def _listed_text(name: str, item: Any, where: str) -> str:
     return _text(item)
 
 
-def _plain_number(name: str, value: Any) -> float:
-    """A truth value or a number as one; a TypeError for others."""
+def _plain_numbers(names: list[str], given: list[Any]) -> list[float]:
+    """Truth values and numbers as numbers; a TypeError for others."""
     # Equal keys have equal meaning: True is 1 and 1.0.
-    if type(value) not in _PLAIN_VALUES:
+    if not {*map(type, given)} <= _PLAIN_VALUES:
         raise TypeError
-    return 1.0 if value == 1 else _number(name, value, "")
+    try:
+        values = list(map(float, given))
+    except OverflowError:
+        values = [math.inf]
+    if all(map(_MAX_VALUE.__ge__, map(abs, values))):
+        return values
+    return [_number(name, value, "") for name, value in zip(names, given, strict=True)]  # raises
 
 
 def _number(name: str, value: Any, where: str) -> float:
