@@ -188,8 +188,8 @@ class Reader:
     def _flat_entry(self, name: str, value: float, key: str) -> int:
         """The entry of an attribute that is not looked up by its pair: one for each value, however often it is read."""
         if (name, value) not in self._flat:
-            self._flat[name, value] = len(self)
             self._add([name], [value], [key])
+            self._flat[name, value] = len(self) - 1
         return self._flat[name, value]
 
     def _add(self, names: list[str], values: list[float], keys: Sequence[str | None]) -> None:
