@@ -62,6 +62,19 @@ def test_there_and_back_again(old: Any, tmp_path: Path, call: Call) -> None:
     assert [tagger.tag(sentence) for sentence in X] == crf.predict(X)
 
 
+def test_a_calibration_that_is_lost_is_told(tmp_path: Path, call: Call) -> None:
+    """CRFsuite's files have no place for it: probabilities are those before."""
+    crf = CRF(c1=0.1, c2=0.1).fit(X[:30], CORPUS.labels[:30])
+    before = crf.predict_marginals(X[30:32])
+    crf.calibrate(X[30:], CORPUS.labels[30:]).save(tmp_path / "a.vcrf")
+    said = call("convert", tmp_path / "a.vcrf", tmp_path / "b.crfsuite").stderr
+    assert "without the calibration, which CRFsuite's files have no place for: its probabilities" in said
+    assert read_any(tmp_path / "b.crfsuite").predict_marginals(X[30:32]) == [
+        [pytest.approx(row, abs=1e-9) for row in rows] for rows in before
+    ]
+    assert "without" not in call("convert", tmp_path / "a.vcrf", tmp_path / "c.vcrf").stderr
+
+
 def test_commands_on_a_converted_model(old: Any, tmp_path: Path, call: Call) -> None:
     """`show`, `explain` and `tag` work; `tag` reads CRFsuite's data and writes what its own command writes."""
     (tmp_path / "a.crfsuite").write_bytes(Path(old.modelfile.name).read_bytes())

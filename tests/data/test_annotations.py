@@ -225,7 +225,10 @@ def test_spans_of_prodigy_fit_the_tokens_of_spacy(scheme: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[{}, ", "a.json: not valid JSON"),
+        ("[{},\n{}, ", "a.json:2: not valid JSON: Expecting value at column 5"),
+        ("\n{} 3", "a.json:2: not valid JSON: Extra data"),
+        ("PER 3", "a.json:1: not valid JSON"),
+        ("[" + "9" * 10**5 + "]", "a.json:1: not valid JSON"),
         ("[3]", "a.json: task 1: expected an object"),
         ('[{"data": {"text": "a b"}, "annotations": [{"result": {}}]}]', "task 1: `result` must be a list"),
         ('[{"text": "a b", "label": []}]', "task 1: expected `data` and `annotations`. Export as JSON"),
@@ -265,6 +268,10 @@ def test_the_reader_takes_annotations(tmp_path: Path) -> None:
     assert corpus.sources == [f"{path}:1"]
     told = read_corpus(io.StringIO('{"tokens": ["a"], "labels": [null]}'), format="annotations")
     assert told.labels == [[None]]
-    path.write_text('{"text": "a", "spans": [], "answer": "ignore"}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="no task has an answer yet"):
+    for nothing in ('{"text": "a", "spans": [], "answer": "ignore"}\n', "\n"):
+        path.write_text(nothing, encoding="utf-8")
+        with pytest.raises(InputError, match="no task has an answer yet"):
+            read_corpus(path)
+    path.write_text("the DET\n", encoding="utf-8")
+    with pytest.raises(InputError, match=re.escape("a.jsonl:1: not valid JSON")):
         read_corpus(path)

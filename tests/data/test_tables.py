@@ -39,7 +39,7 @@ def test_several_columns_are_features(make: Any) -> None:
     X, y, names = read_table(table, "s", ["w", "n"], "y")
     assert X == [[{"w": "x", "n": 0.5}, {"n": 1.5}], [{"w": "z"}]]
     assert (y, names) == ([["A", None], ["B"]], ["a", "b"])
-    assert read_table(table, "s", "w", None).y == []
+    assert read_table(table, "s", "s", None).y == []
 
 
 def test_messages(make: Any) -> None:
@@ -50,6 +50,17 @@ def test_messages(make: Any) -> None:
         read_table(make({"sentence": ["a", "b", "a"], "token": ["x"] * 3, "label": ["A"] * 3}))
     with pytest.raises(InputError, match=r"Row 1 of the table: the sentence .* is missing"):
         read_table(make({"sentence": ["a", None], "token": ["x"] * 2, "label": ["A"] * 2}))
+    with pytest.raises(InputError, match=r"Row 1 of the table: the token is missing. .* keep_default_na=False"):
+        read_table(make({"sentence": ["a", "a"], "token": ["x", None], "label": ["A", "B"]}))
+
+
+def test_other_objects_are_no_tables() -> None:
+    """A list of rows, and polars' frames that are not read yet."""
+    with pytest.raises(InputError, match="or a dict of columns, got list"):
+        read_table([{"sentence": 1, "token": "x"}])
+    polars = pytest.importorskip("polars")
+    with pytest.raises(InputError, match=r"got LazyFrame. Call its collect\(\) first"):
+        read_table(polars.DataFrame(COLUMNS).lazy())
 
 
 def test_columns_of_one_length() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from corpora import dict_sentences, occurrences, read_named, tokens_of
 from vcrf.errors import InputError
 from vcrf.families import NamedFeature, explicit_families, read_attributes
+from vcrf.families.reading import Reader
 
 names = st.text(alphabet="abé=", min_size=1, max_size=3)
 leaves = st.one_of(
@@ -110,6 +111,37 @@ def test_rows_of_a_matrix_are_tokens():
 def test_an_attribute_given_twice_counts_with_the_sum(token, attributes):
     """Repeats add up as in CRFsuite; a sum of zero is no attribute."""
     assert read_one(token) == attributes
+
+
+@given(st.lists(st.tuples(any_dict_sentences, st.sampled_from([None, "at the end", "among lists"])), max_size=4))
+def test_a_reader_that_refused_a_text_reads_on(texts):
+    """What was new in a refused text is forgotten, or learned; numbers mean what they would mean in a new reader."""
+    reader = Reader()
+    for sentences, refused in texts:
+        if refused:
+            odd = [{"new": str(len(reader)), "odd": None}] if refused == "at the end" else [["new"], [1.0]]
+            with pytest.raises(InputError):
+                reader.read([*sentences, odd])
+        found = []
+        for each in (reader, Reader()):
+            sizes, entries = each.read(sentences)
+            found.append((sizes.tolist(), [(each.names[e], each.values[e]) for e in entries.tolist()]))
+        assert found[0] == found[1]
+        assert len(reader) == len(reader.names) == len(reader.values)
+
+
+def test_an_interrupted_reader_reads_on():
+    """Whatever ends a reading, the numbers of the next are right."""
+
+    class Word(str):
+        def __hash__(self):
+            raise KeyboardInterrupt
+
+    reader = Reader()
+    with pytest.raises(KeyboardInterrupt):
+        reader.read([[{"a": "x", "b": "y"}, {"a": Word("z")}]])
+    _, entries = reader.read([[{"c": "u", "a": "x"}]])
+    assert [reader.names[entry] for entry in entries.tolist()] == ["c:u", "a:x"]
 
 
 def test_sums_stay_at_their_token():

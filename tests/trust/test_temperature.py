@@ -29,14 +29,19 @@ def test_scaled_scores_are_scaled_for_every_sequence(scores: Potentials) -> None
 
 @given(potentials())
 def test_temperature_minimises_the_likelihood(scores: Potentials) -> None:
-    """No neighbour is better, and inside the limits the expected score is that of the truth: f'(s) = 0."""
+    """No neighbour is better, unless s is 1 because the largest s is no worse than any other."""
     assume(np.abs(scores.node).max(initial=0.0) < 100 and len(scores.node))
     rng = np.random.default_rng(0)
     true = np.array([_score_of_draw(scores, i, rng) for i in range(len(scores))])
     sweeps = Sweeps([scores], true)
     s = 1.0 / best_temperature(sweeps, np.arange(len(scores)))
     losses = [sweeps.losses(x).mean() for x in (s, 0.9 * s, 1.1 * s)]
-    assert losses[0] <= min(losses[1:]) + 1e-7 or s < 1.2 / HIGHEST or s > 0.8 / LOWEST
+    end, others = sweeps.losses(1.0 / LOWEST).mean(), [sweeps.losses(x).mean() for x in (0.1, 0.5, 1.0, 2.0, 10.0)]
+    if s == 1.0:
+        assert end <= min(losses + others) + 1e-7
+    else:
+        assert losses[0] <= min(losses[1:]) + 1e-7 or s < 1.2 / HIGHEST or s > 0.8 / LOWEST
+        assert end > losses[0]
 
 
 def _score_of_draw(scores: Potentials, i: int, rng: np.random.Generator) -> float:
@@ -65,6 +70,27 @@ def test_temperature_is_found_again() -> None:
     expected = best_temperature(Sweeps([scores.take(kept)], true[kept]), np.arange(len(kept)))
     assert best_temperature(Sweeps(blocks, true), np.arange(n)) == pytest.approx(expected, rel=1e-6)
     assert best_temperature(Sweeps(blocks, np.full(n, -np.inf)), np.arange(n)) == 1.0
+
+
+@pytest.mark.parametrize("n_labels", [1, 3])
+def test_right_labels_alone_show_no_temperature(n_labels: int) -> None:
+    """Where the truth is the best sequence everywhere, or the only one, the smallest T is no worse than others."""
+    from vcrf.kernels.decode import PatternScores
+
+    rng = np.random.default_rng(3)
+    n, length = 8, 4
+    none = PatternScores(
+        np.zeros(n * length + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
+    )
+    node = rng.normal(0, 2, (n * length, n_labels))
+    scores = Potentials(np.arange(n + 1) * length, node, {2: np.zeros(n_labels**2)}, none, 2)
+    best = np.array([node[i * length : (i + 1) * length].max(axis=1).sum() for i in range(n)])
+    assert best_temperature(Sweeps([scores], best), np.arange(n)) == 1.0
+    if n_labels > 1:
+        worst = best.copy()
+        worst[0] = node[:length].min(axis=1).sum()
+        assert LOWEST < best_temperature(Sweeps([scores], worst), np.arange(n)) <= HIGHEST
+        assert best_temperature(Sweeps([scores], worst), np.arange(n)) != 1.0
 
 
 def test_reliability_is_binned_by_hand() -> None:

@@ -107,9 +107,14 @@ def _print(out: str, tagger: Tagger) -> None:
     ]
     print_table(f"{out}: probabilities, on held-out folds", ["", "as trained", "calibrated"], rows)
     print_rich(
-        f"Calibration temperature {found.calibration_temperature:.3f} from {found.n_sentences:,} sentences, "
+        f"Calibration temperature {found.calibration_temperature:.3f} from {found.n_sentences:,} "
+        f"{'sentence' if found.n_sentences == 1 else 'sentences'}, "
         f"{found.n_tokens:,} tokens, of which {found.is_wrong.mean():.2%} are labelled wrong."
     )
+    if found.calibration_temperature == 1.0 and found.n_impossible < found.n_sentences:
+        print_rich(
+            "These sentences show no best temperature, as where no label is wrong: probabilities stay as trained."
+        )
     seen = _seen(tagger.model_.sentences, found.sentences)
     if seen is not None and seen["sentences"]:
         print_rich(f"{seen['sentences']:,} of the {seen['of']:,} sentences that are compared were seen in training.")

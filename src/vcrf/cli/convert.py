@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vcrf.cli.errors import saying_warnings
 from vcrf.cli.options import AsJson
 from vcrf.cli.output import print_json, say
 
@@ -34,7 +35,8 @@ def convert(
     check_suffix(target)
     check_output("OUT", target, {source: "the input"})
     estimator = read_any(source)
-    write_any(estimator, target)
+    with saying_warnings():
+        write_any(estimator, target)
     model = estimator._model()
     if json:
         print_json({"model": str(target), "n_labels": model.n_labels, "n_weights": len(model.weights)})

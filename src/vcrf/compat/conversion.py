@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,17 @@ def read_any(path: Path) -> SequenceEstimator:
 
 
 def write_any(estimator: SequenceEstimator, path: Path) -> None:
-    """Write a model in the format of the path's suffix."""
+    """Write a model in the format of the path's suffix. A CRFsuite file has no room for a calibration: that is told."""
     check_suffix(path)
     if path.suffix == THEIRS:
-        write_crfsuite(estimator._model(), path)
+        model = estimator._model()
+        write_crfsuite(model, path)
+        if model.calibration is not None:
+            warnings.warn(
+                f"{path}: without the calibration, which CRFsuite's files have no place for: its probabilities are "
+                f"those before calibration (T = {model.calibration.calibration_temperature:.3f}).",
+                stacklevel=2,
+            )
     else:
         estimator.save(path)
 

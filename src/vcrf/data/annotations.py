@@ -151,10 +151,10 @@ def _places(tokens: Sequence[str]) -> list[tuple[int, int]]:
 # ------------------------------------------------------------------------------------ reading
 
 
-def looks_like_annotations(name: str, content: str) -> bool:
-    """Whether a file is one of an annotation tool, by its name and first character."""
+def looks_like_annotations(name: str) -> bool:
+    """Whether a file is one of an annotation tool, by its name."""
     plain = name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
-    return plain.endswith((".json", ".jsonl")) and content.lstrip()[:1] in ("[", "{")
+    return plain.endswith((".json", ".jsonl"))
 
 
 def parse_annotations(content: str, name: str) -> Iterator[Sentence | None]:
@@ -168,14 +168,14 @@ def parse_annotations(content: str, name: str) -> Iterator[Sentence | None]:
         With the file and the line, or the number of the task, when it is malformed.
     """
     if content.lstrip().startswith("["):
-        for number, task in enumerate(_loaded(content, name), 1):
+        for number, task in enumerate(_loaded(content, name, 1), 1):
             where = f"{name}: task {number}"
             yield from _studio_sentence(_object(task, where), where)
         return
     for number, line in enumerate(content.split("\n"), 1):
         if line.strip():
             where = f"{name}:{number}"
-            task = _object(_loaded(line, where), where)
+            task = _object(_loaded(line, name, number), where)
             yield from (_studio_sentence if isinstance(task.get("data"), dict) else _line_sentence)(task, where)
 
 
@@ -378,11 +378,15 @@ def _open_label(label: Any, where: str) -> Any:
     raise InputError(f"{where}: a label is text, null (open) or a list of labels, got {label!r:.40}.")
 
 
-def _loaded(content: str, where: str) -> Any:
+def _loaded(content: str, name: str, first_line: int) -> Any:
+    """What a text that begins at a line of a file says."""
     try:
         return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not valid JSON: {error}. Export the annotations again.") from None
+    except json.JSONDecodeError as error:
+        line, why = first_line + error.lineno - 1, f"{error.msg} at column {error.colno}"
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+        line, why = first_line, str(error)
+    raise InputError(f"{name}:{line}: not valid JSON: {why}. Export the annotations again.")
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vcrf.data.conllu import TAG_FIELDS
 from vcrf.data.corpus import Sentence
+from vcrf.data.layout import Layout
 from vcrf.errors import InputError, MissingExtraError
 from vcrf.files import replacing
 
@@ -20,6 +22,12 @@ ATTRIBUTES = {"upos": "pos_", "xpos": "tag_"}
 def is_docbin(source: object) -> bool:
     """Whether a source is a .spacy file, by its name."""
     return isinstance(source, (str, os.PathLike)) and Path(source).suffix == SUFFIX
+
+
+def trained_tag(trained: Layout | None) -> str:
+    """Where a model's labels are, if it was trained on CoNLL-U or a .spacy file: "xpos", or "upos" like any other."""
+    is_xpos = trained is not None and (trained.format, trained.tag) == ("conllu", TAG_FIELDS["xpos"])
+    return "xpos" if is_xpos else "upos"
 
 
 def read_docs(path: str | os.PathLike[str]) -> list[Any]:

@@ -196,7 +196,7 @@ def _reader(name: str, head: list[str], input_format: InputFormat, wanted: _Want
 def _guess(name: str, head: list[str], sample: str) -> InputFormat:
     if is_conllu(name, sample):
         return "conllu"
-    if looks_like_annotations(name, sample):
+    if looks_like_annotations(name) and sample.lstrip()[:1] in ("[", "{"):
         raise InputError(
             f"{name}: JSON, as annotation tools write it: expected text, CoNLL-U or columns. Write its sentences one a "
             "line, or pass --input-format text to label the lines as they are."

@@ -12,7 +12,7 @@ from vcrf.data.blocks import Block, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
 from vcrf.data.corpus import Corpus
-from vcrf.data.docbin import is_docbin, read_docbin
+from vcrf.data.docbin import is_docbin, read_docbin, trained_tag
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.text import Source, Text, read_text
 from vcrf.errors import InputError
@@ -81,10 +81,11 @@ def read_with_layout(
     if is_docbin(path):
         if split is not None:
             raise InputError(f"{path}: a .spacy file has no `split`. Write each part to a file of its own.")
-        layout = conllu_layout("upos" if tag is None else tag)
-        return Corpus.from_sentences(read_docbin(path, tag)), layout  # type: ignore[arg-type] # a path, as just seen
+        column = trained_tag(trained) if tag is None else tag
+        layout = conllu_layout(column)
+        return Corpus.from_sentences(read_docbin(path, column)), layout  # type: ignore[arg-type] # a path, as just seen
     text = read_text(path)
-    if looks_like_annotations(text.name, text.content) if format is None else format == "annotations":
+    if looks_like_annotations(text.name) if format is None else format == "annotations":
         return _answered(text), conllu_layout("upos" if tag is None else tag)
     sample = _first_data_line(text)
     if is_conllu(text.name, sample) if format is None else format == "conllu":

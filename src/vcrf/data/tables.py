@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -47,6 +47,7 @@ def read_table(
     >>> read_table(table).X
     [['a', 'b'], ['a']]
     """
+    _check_is_table(table)
     several = not isinstance(token, str)
     wanted = [sentence, *(token if several else [token]), *([] if label is None else [label])]
     columns = [_column(table, name) for name in wanted]
@@ -57,6 +58,8 @@ def read_table(
     if several:
         given = zip(*rows, strict=True)
         tokens = [{n: v for n, v in zip(token, row, strict=True) if not _is_missing(v)} for row in given]
+    else:
+        _check_no_missing(tokens, str(token))
     bounds = _bounds(names, sentence)
     labels = [] if label is None else [None if _is_missing(value) else value for value in columns[-1]]
     return TableSentences(
@@ -69,6 +72,24 @@ def read_table(
 def table_labels(y: Sequence[Sequence[Any]]) -> list[Any]:
     """Labels of sentences as one column, for the table that they come from."""
     return [label for labels in y for label in labels]
+
+
+def _check_is_table(table: Any) -> None:
+    is_lazy = hasattr(table, "collect")  # polars
+    if is_lazy or not (isinstance(table, Mapping) or hasattr(table, "columns")):
+        advice = " Call its collect() first." if is_lazy else ""
+        raise InputError(
+            f"Expected a pandas or polars DataFrame or a dict of columns, got {type(table).__name__}.{advice}"
+        )
+
+
+def _check_no_missing(tokens: list[Any], column: str) -> None:
+    row = next((i for i, value in enumerate(tokens) if _is_missing(value)), None)
+    if row is not None:
+        raise InputError(
+            f"Row {row} of the table: the {column} is missing. Where the word is NA or null pandas reads nothing: "
+            "pass keep_default_na=False to read_csv."
+        )
 
 
 def _column(table: Any, name: str) -> list[Any]:

@@ -1,14 +1,17 @@
 """Reading given attributes: feature dicts and attribute lists as for CRFsuite, or rows of numbers.
 
 Tokens repeat what was seen before, so that a pair of a name and a value is read once and then looked up. The look-ups
-of a whole text are one chain of built-in functions; what they cannot do is read token by token.
+of a whole text are one chain of built-in functions, which numbers what is new by the way; what they cannot do is read
+token by token.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
+from operator import itemgetter
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -61,7 +64,7 @@ class Reader:
         self._keys: list[str | None] = []  # the key of the dict that gave an entry, None for lists
         self._repeats = False
         self._flat: dict[tuple[str, float], int] = {}
-        self._pairs, self._strings = _Known(self._learn_pair), _Known(self._learn_string)
+        self._pairs, self._strings = _Known(), _Known()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -93,25 +96,56 @@ class Reader:
         """Read all tokens of some sentences."""
         tokens = list(chain.from_iterable(sentences)) if len(sentences) != 1 else sentences[0]
         kinds = set(map(type, tokens))
-        if kinds == {dict} or (kinds and kinds <= {list, tuple}):
-            try:
-                return self._look_up(tokens, kinds == {dict})
-            except (TypeError, InputError):
-                pass  # something unusual: read it with care, and say where it is
-        return self._read_each(sentences)
+        with self._lock:
+            if kinds == {dict} or (kinds and kinds <= {list, tuple}):
+                try:
+                    return self._look_up(tokens, kinds == {dict})
+                except (TypeError, InputError):
+                    pass  # something unusual: read it with care, and say where it is
+            return self._read_each(sentences)
 
     # ---- internal ----
 
     def _look_up(self, tokens: Sequence[Any], are_dicts: bool) -> Tokens:
-        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        sizes = list(map(len, tokens))
+        n = sum(sizes)
         if are_dicts:
-            found = map(self._pairs.__getitem__, chain.from_iterable(map(dict.items, tokens)))
+            entries = self._pair_entries(chain.from_iterable(map(dict.items, tokens)), n)
         else:
-            found = map(self._strings.__getitem__, chain.from_iterable(tokens))
-        entries = np.fromiter(found, np.int64)
-        if not are_dicts and sum(map(len, map(set, tokens))) < len(entries):
-            self._repeats = True
-        return Tokens(sizes, entries)
+            entries = self._string_entries(chain.from_iterable(tokens), n)
+            if sum(map(len, map(set, tokens))) < len(entries):
+                self._repeats = True
+        return Tokens(np.array(sizes, np.int64), entries)
+
+    def _pair_entries(self, pairs: Iterable[tuple[Any, Any]], n: int) -> Ints:
+        """Entries of n pairs of a name and a text, truth value or number; a TypeError for others."""
+        return self._pairs.find(pairs, n, len(self), self._learn_pairs)
+
+    def _string_entries(self, items: Iterable[Any], n: int) -> Ints:
+        """Entries of n attribute strings; a TypeError for others."""
+        return self._strings.find(items, n, len(self), self._learn_strings)
+
+    def _learn_pairs(self, pairs: list[tuple[Any, Any]]) -> None:
+        keys, texts = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
+        if {*map(type, keys)} != {str}:
+            raise TypeError
+        values, names = [1.0] * len(pairs), keys
+        if str in {*map(type, texts)}:
+            numbers = [i for i, value in enumerate(texts) if type(value) is not str]  # few
+            found = _plain_numbers([keys[i] for i in numbers], [texts[i] for i in numbers])
+            for i in numbers:
+                texts[i] = ""
+            names = list(map(":".join, zip(keys, texts, strict=True)))
+            for i, number in zip(numbers, found, strict=True):
+                names[i], values[i] = keys[i], number
+        else:
+            values = _plain_numbers(keys, texts)
+        self._add(names, values, keys)
+
+    def _learn_strings(self, items: list[Any]) -> None:
+        if not all(isinstance(item, (str, bytes)) for item in items):
+            raise TypeError
+        self._add(list(map(_text, items)), [1.0] * len(items), [None] * len(items))
 
     def _read_each(self, sentences: Sequence[Sequence[Any]]) -> Tokens:
         sizes: list[int] = []
@@ -131,7 +165,7 @@ class Reader:
         if kind == _DICT:
             found = [entry for key, value in token.items() for entry in self._read_item(key, value, where)]
         elif kind == _LIST:
-            found = [self._strings[_text(item)] for item in _ordered(token)]
+            found = [int(entry) for entry in self._string_entries(map(_text, _ordered(token)), len(token))]
         else:
             rows = ((f"x{j}", item) for j, item in enumerate(token))
             found = [self._flat_entry(name, _number(name, item, where), name) for name, item in rows]
@@ -141,55 +175,46 @@ class Reader:
 
     def _read_item(self, key: Any, value: Any, where: str) -> list[int]:
         if type(key) is str and type(value) in _PLAIN_VALUES and value == value:  # NaN is refused below
+            known = self._pairs.get((key, value))
+            if known is not None:
+                return [known]
             try:
-                return [self._pairs[key, value]]
+                return [int(entry) for entry in self._pair_entries([(key, value)], 1)]
             except InputError:
                 pass  # without its place
         name = _text(key)
         return [self._flat_entry(text, number, name) for text, number in _flatten(name, value, where)]
 
-    def _learn_pair(self, pair: tuple[Any, Any]) -> int:
-        """The entry of a new pair of a name and a text, truth value or number; a TypeError for others."""
-        key, value = pair
-        if type(key) is not str:
-            raise TypeError
-        if type(value) is str:
-            return self._entry(key + ":" + value, 1.0, key)
-        # Equal keys have equal meaning: True is 1 and 1.0.
-        if type(value) not in _PLAIN_VALUES:
-            raise TypeError
-        return self._entry(key, 1.0 if value == 1 else _number(key, value, ""), key)
-
-    def _learn_string(self, item: Any) -> int:
-        if not isinstance(item, (str, bytes)):
-            raise TypeError
-        return self._entry(_text(item), 1.0, None)
-
     def _flat_entry(self, name: str, value: float, key: str) -> int:
         """The entry of an attribute that is not looked up by its pair: one for each value, however often it is read."""
         if (name, value) not in self._flat:
-            self._flat[name, value] = self._entry(name, value, key)
+            self._add([name], [value], [key])
+            self._flat[name, value] = len(self) - 1
         return self._flat[name, value]
 
-    def _entry(self, name: str, value: float, key: str | None) -> int:
-        """A new entry; who has its number finds its name and value."""
-        with self._lock:
-            self.names.append(name)
-            self.values.append(value)
-            self._keys.append(key)
-            return len(self._keys) - 1
+    def _add(self, names: list[str], values: list[float], keys: Sequence[str | None]) -> None:
+        """New entries; who has the number of one, or sees how many there are, finds its name and value."""
+        n = len(self)  # beyond it may be what an interruption left
+        self.names[n:], self.values[n:] = names, values
+        self._keys += keys
 
 
-class _Known(dict[Any, int]):
-    """Entries of what was seen; a function finds those of the rest."""
+class _Known(defaultdict[Any, int]):
+    """Entries of what was seen."""
 
-    def __init__(self, learn: Any) -> None:
-        self._learn = learn
-
-    def __missing__(self, item: Any) -> int:
-        entry: int = self._learn(item)
-        self[item] = entry
-        return entry
+    def find(self, items: Iterable[Any], n_items: int, first: int, learn: Callable[[list[Any]], None]) -> Ints:
+        """Entries of items. What is new is numbered from `first`, in order, and learned; if that fails, forgotten."""
+        n = len(self)
+        self.default_factory = count(first).__next__
+        try:
+            entries = np.fromiter(map(self.__getitem__, items), np.int64, n_items)
+            if len(self) > n:
+                learn(list(islice(reversed(self), len(self) - n))[::-1])
+                n = len(self)
+        finally:
+            while len(self) > n:
+                self.popitem()
+        return entries
 
 
 def sum_repeats(positions: Ints, attributes: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
@@ -253,6 +278,20 @@ def _listed_text(name: str, item: Any, where: str) -> str:
             "Give nested features as a dict, and leave out what has no value."
         )
     return _text(item)
+
+
+def _plain_numbers(names: list[str], given: list[Any]) -> list[float]:
+    """Truth values and numbers as numbers; a TypeError for others."""
+    # Equal keys have equal meaning: True is 1 and 1.0.
+    if not {*map(type, given)} <= _PLAIN_VALUES:
+        raise TypeError
+    try:
+        values = list(map(float, given))
+    except OverflowError:
+        values = [math.inf]
+    if all(map(_MAX_VALUE.__ge__, map(abs, values))):
+        return values
+    return [_number(name, value, "") for name, value in zip(names, given, strict=True)]  # raises
 
 
 def _number(name: str, value: Any, where: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vcrf.data.docbin import ATTRIBUTES, is_docbin, read_docs, sentences_of, write_docs
+from vcrf.data.docbin import ATTRIBUTES, is_docbin, read_docs, sentences_of, trained_tag, write_docs
 from vcrf.errors import InputError
 from vcrf.labelling.tagger import Tagger
 
@@ -36,7 +36,10 @@ _UPOS = frozenset(
 
 
 def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int | None) -> int:
-    """Write the documents with labels as `pos_` (where all labels can be) or `tag_`; returns their number."""
+    """Write the documents with labels, and return their number.
+
+    As `tag_` if the model was trained on that, or its labels are not spaCy's for `pos_`.
+    """
     if output is None or not is_docbin(output):
         raise InputError(f"{path}: documents of spaCy are written to a .spacy file. Pass --output FILE.spacy.")
     if tag is not None and tag not in ATTRIBUTES:
@@ -44,7 +47,10 @@ def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int
     is_upos = set(tagger.classes_) <= _UPOS
     if tag == "upos" and not is_upos:
         raise InputError(f"{path}: spaCy takes universal parts of speech for pos_ only. Pass --tag xpos.")
-    attribute = ATTRIBUTES[str(tag)] if tag is not None else ("pos_" if is_upos else "tag_")
+    if tag is None:
+        facts = tagger.model_.facts
+        tag = trained_tag(facts.layout if facts else None) if is_upos else "xpos"
+    attribute = ATTRIBUTES[str(tag)]
     docs = read_docs(path)
     spans = [span for doc in docs for span in sentences_of(doc)]
     found = tagger.predict([[token.text for token in span] for span in spans])

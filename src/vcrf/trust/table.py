@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from vcrf.trust.selective import GRID, Acceptance, accept, accepted, rates, sent
 from vcrf.types import Floats
 
 _DRAWS = 2000
+# Sentences that are drawn at once: a few megabytes.
+_AT_ONCE = 1 << 18
 # Promises along a band.
 _LIMITS = 40
 
@@ -141,10 +143,17 @@ def _interval(units: Units, threshold: float) -> tuple[float, float]:
     if not np.any(wrong > 0.0):
         most = 1.0 - 0.025 ** (1.0 / len(wrong))
         return 0.0, float(min(most / max(share.mean(), most), 1.0))
+    n = len(wrong)
     rng, ratios = np.random.default_rng(0), []
-    for _ in range(_DRAWS):
-        drawn = rng.integers(0, len(wrong), len(wrong))
-        total = share[drawn].sum()
-        ratios.append(wrong[drawn].sum() / total if total > 0.0 else 0.0)
-    low, high = np.percentile(ratios, [2.5, 97.5])
+    for rows in _pieces(_DRAWS, max(_AT_ONCE // n, 1)):
+        drawn = rng.integers(0, n, (rows, n))
+        totals = share[drawn].sum(axis=1)
+        ratios.append(np.divide(wrong[drawn].sum(axis=1), totals, out=np.zeros(rows), where=totals > 0.0))
+    low, high = np.percentile(np.concatenate(ratios), [2.5, 97.5])
     return float(low), float(high)
+
+
+def _pieces(n: int, at_once: int) -> Iterator[int]:
+    """Sizes of pieces of n."""
+    for first in range(0, n, at_once):
+        yield min(at_once, n - first)

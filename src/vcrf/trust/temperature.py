@@ -20,6 +20,8 @@ from vcrf.types import Floats, Ints
 LOWEST, HIGHEST = 0.05, 20.0
 # Values of f settle the logarithm of s no better than this: eight digits of f.
 _TOLERANCE = 1e-4
+# A difference of f that is none.
+_NO_LESS = 1e-9
 
 
 class Sweeps:
@@ -41,12 +43,21 @@ class Sweeps:
 
 
 def best_temperature(sweeps: Sweeps, sentences: Ints) -> float:
-    """T with the largest likelihood of some sentences, 1 if none of them is possible."""
+    """T with the largest likelihood of some sentences, 1 if there is none.
+
+    There is none where no sentence is possible, and where the likelihood rises, or stays, down to the smallest T: the
+    tagger gives the true labels everywhere, as it does of few sentences, and would be made sure of whatever it says.
+    """
     kept = sentences[np.isfinite(sweeps.scores[sentences])]
     if not len(kept):
         return 1.0
     part = Sweeps(_taken(sweeps.blocks, kept), sweeps.scores[kept])
-    return 1.0 / _minimum(lambda s: float(part.losses(s).mean()), 1.0 / HIGHEST, 1.0 / LOWEST)
+
+    def loss(s: float) -> float:
+        return float(part.losses(s).mean())
+
+    best = _minimum(loss, 1.0 / HIGHEST, 1.0 / LOWEST)
+    return 1.0 if loss(1.0 / LOWEST) <= loss(best) + _NO_LESS else 1.0 / best
 
 
 def _taken(blocks: Sequence[Potentials], sentences: Ints) -> list[Potentials]:
