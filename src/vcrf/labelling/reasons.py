@@ -106,7 +106,7 @@ def _reading(kind: str, size: str | None, offset: str | None, value: str) -> str
     if kind == "kind":
         return f"{who or 'it'} {_KINDS.get(value, f'is of the kind {value}')}"
     if kind in ("shape", "long_shape"):
-        return f"{who or 'it'} has the shape {value}"
+        return f"{who or 'it'} is written like “{value}”"
     if kind == "length":
         return f"it has the length {value}"
     return f"{who or 'it'} is in the class {value}" if kind == "class" else ""

@@ -45,6 +45,7 @@ async function showCompare(root, params, app) {
     redraw(body,
       h("div", { class: "filters" }, chooser("First", options, asked.a, (a) => change({ a })), chooser("Second", options, asked.b, (b) => change({ b }))),
       h("p", { class: "headline" }, verdict(found)),
+      found.seen.map((told, i) => told && h("p", { class: "headline warn" }, `${[found.a, found.b][i]}: ${told}`)),
       h("div", { class: "tiles" }, rateTile(found.a, found.rates[0], most), rateTile(found.b, found.rates[1], most), interval(c)),
       h("p", { class: "hint" }, `${number(c.n_only_a_wrong)} tokens are wrong in ${found.a} only, ${number(c.n_only_b_wrong)} in ${found.b} only. The test permutes sentences. Below, what the two label differently is outlined twice.`),
       h("section", { class: "card" }, h("h2", {}, "Sentences that differ ", h("span", { class: "count" }, `${number(found.n_sentences)} of ${number(found.n_all)}`)),
