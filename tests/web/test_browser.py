@@ -351,6 +351,7 @@ def test_why_adds_up(browser: Browser, corpus: Corpus) -> None:
     total = float(browser.text(".waterfall tfoot td:last-child").replace("−", "-"))
     assert sum(adds) == pytest.approx(total, abs=0.01 * len(adds))
     assert "rather than" in browser.text(".headline")
+    assert "how the labels follow each other" in browser.texts(".waterfall .attribute")
     browser.click(".sentence .token[data-t='2']")
     browser.wait("return location.hash.includes('t=2')")
 
@@ -362,6 +363,10 @@ def test_lattice_has_a_node_for_each_best_label(browser: Browser, corpus: Corpus
     browser.wait("return !!document.querySelector('svg.lattice')")
     assert browser.run("return document.querySelectorAll('.node.best').length") == len(tokens)
     assert browser.run("return document.querySelectorAll('.arc.best').length") == len(tokens) - 1
+    browser.resize(1280, 800)
+    browser.open("#/lattice?text=" + quote("the librarian will water " * 3))  # 12 words are seen at once
+    assert browser.run("const card = document.querySelector('.scroll'); return card.scrollWidth <= card.clientWidth")
+    assert "librarian" in browser.texts("svg .word")[1]
 
 
 def test_lattice_shortens_words_between_characters(browser: Browser) -> None:

@@ -76,6 +76,13 @@ def shown(probability: float) -> str:
     return "<1 %" if 0.0 < probability < 0.005 else f"{probability:.0%}".replace("%", " %")
 
 
+def in_words(contribution: Contribution) -> str:
+    """What one feature looks at, at its own token; an attribute of the user's own stays as it is."""
+    if contribution.attribute == "bias" and len(contribution.labels) > 1:
+        return _NEIGHBOURS
+    return _attribute(contribution.attribute)
+
+
 def _text(contribution: Contribution, tokens: Sequence[object], position: int) -> str:
     if len(contribution.labels) > 1:
         return _NEIGHBOURS

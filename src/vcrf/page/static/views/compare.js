@@ -36,7 +36,7 @@ async function showCompare(root, params, app) {
     const most = Math.max(Math.abs(c.low), Math.abs(c.high), 1e-6) * 1.15, at = (value) => ((value + most) / (2 * most)).toFixed(4);
     return h("div", { class: "tile wide" }, h("span", { class: "name" }, "difference, first less second"), h("span", { class: "big" }, `${c.difference < 0 ? "−" : "+"}${percent(Math.abs(c.difference), 2)}`),
       h("span", { class: "interval zero", "aria-hidden": "true", style: { "--low": at(c.low), "--high": at(c.high), "--at": at(c.difference) } }),
-      h("span", { class: "hint" }, `${percent(c.low, 2)} to ${percent(c.high, 2)}, for 95 %`));
+      h("span", { class: "hint" }, `${percent(c.low, 2)} to ${percent(c.high, 2)}, for 95 %`.replaceAll("-", "−")));
   }
 
   function draw() {
