@@ -393,31 +393,31 @@ def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.Monkey
 
 
 def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there are workers, each of which takes seconds: a small one is answered in between."""
+    """As many as there are workers, none of which ends: small ones are answered in between."""
     import threading
 
     import httpx
 
     from vcrf.labelling.viewing import sentence_view
 
+    may_end, found = threading.Event(), []
+
     def slow(*args: Any) -> Any:
-        time.sleep(0.05)
+        may_end.wait(0.05)
         return sentence_view(*args)
 
     monkeypatch.setattr("vcrf.web.api.sentence_view", slow)
-    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: time.sleep(4.0))
-    found: list[int] = []
+    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: may_end.wait(20.0))
     for client in opened(models, n_workers=2):
 
-        def tag(n: int, address: Any = client.base_url) -> None:
-            body = {"sentences": [["a", "b"]] * n, "k": 0}
+        def tag(address: Any = client.base_url) -> None:
+            body = {"sentences": [["a", "b"]] * 1000, "k": 0}
             found.append(httpx.post(f"{address}api/v1/tag", json=body, trust_env=False, timeout=60).status_code)
 
         def errors(address: Any = client.base_url) -> None:
             found.append(httpx.get(f"{address}api/v1/errors", trust_env=False, timeout=60).status_code)
 
-        large = [threading.Thread(target=tag, args=(80,)) for _ in range(3)]
-        large += [threading.Thread(target=errors) for _ in range(2)]
+        large = [threading.Thread(target=target) for target in (tag, tag, tag, errors, errors)]
         for thread in large:
             thread.start()
         while client.service.counts.at_work < len(large):
@@ -426,6 +426,7 @@ def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.M
             assert client.post(path, json={"text": "a"}).status_code == 200
         assert client.post("/process", data={"data": "a", "input": "horizontal"}).status_code == 200
         assert found == []
+        may_end.set()
         for thread in large:
             thread.join()
         assert found == [200] * len(large)
