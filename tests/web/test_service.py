@@ -583,3 +583,15 @@ def test_odd_values_are_answered_or_refused(client: Any) -> None:
     for content in (b"", b"[" * 100_000, b'{"a":' * 5_000, b"nul", b"1"):
         reply = client.post("/api/v1/tag", content=content, headers={"Content-Type": "application/json"})
         assert reply.status_code == 400
+
+
+def test_sentences_of_the_training_are_said(models: Any, good: Path, poor: Path, corpus: Corpus) -> None:
+    """An error on them says little: Errors and Compare say so."""
+    from vcrf.web.models import Models, read_served
+    from vcrf.web.trying import compare_view, errors_view
+
+    assert errors_view(models, next(iter(models)))["seen"] == ""
+    again = [read_served(path, path.stem) for path in (good, poor)]
+    trained = Models(again, corpus[:60], "train")
+    assert "are ones that the model was trained on (100 %)" in errors_view(trained, again[0])["seen"]
+    assert all("trained on" in told for told in compare_view(trained, *again)["seen"])
