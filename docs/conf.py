@@ -35,6 +35,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"  # the page's own name before each method is too wide for its table of contents
 autodoc_typehints = "none"  # the docstrings have them in words
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

@@ -29,6 +29,7 @@ SET = {
     "docs/reliability.md": {"2 GB"},
     "docs/reproduce.md": {"64 points", "5 %", "20 %", "50 passes"},
     "docs/serving.md": {"8 MB", "30 seconds", "64 MB", "10 seconds", "20 seconds", "5 seconds"},
+    "docs/scaling.md": {"2 GB"},
     "docs/solver.md": {"0.35"},
     "docs/trust.md": {"1 %", "5 %", "95 %", "0.001", "0.985", "0.981"},
     "docs/tutorial/treebank.md": {"1 %", "95 %"},

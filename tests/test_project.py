@@ -78,3 +78,39 @@ def test_the_extras_that_docs_name_exist() -> None:
     page = (ROOT / "docs/installation.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert named <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_tests_that_contributing_names_exist() -> None:
+    """Files and folders behind pytest."""
+    named = re.findall(r"pytest (tests/\S+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) >= 2
+    assert all((ROOT / name).exists() for name in named), named
+
+
+def test_news_is_in_the_order_of_kinds() -> None:
+    """Added before fixed, with an empty line between."""
+    towncrier = pytest.importorskip("towncrier._builder")
+    template = (ROOT / "changelog.d/template.jinja").read_text(encoding="utf-8")
+    kinds = {
+        entry["directory"]: {"name": entry["name"], "showcontent": True}
+        for entry in PROJECT["tool"]["towncrier"]["type"]
+    }
+    news = {"": {"fixed": {"It is mended.": []}, "added": {"It is new.": []}}}
+    version = {"name": "", "version": "1", "date": ""}
+    text = towncrier.render_fragments(template, "", news, kinds, ["", ""], wrap=False, versiondata=version)
+    assert text.strip() == "### Added\n\n- It is new.\n\n### Fixed\n\n- It is mended."
+
+
+def test_a_python_that_does_not_start_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be names on the path that pyenv refuses; what it installed is found in its folder."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    test_wheel = __import__("test_wheel")
+    for folder, code in {"shims": 127, "versions/3.12.9/bin": 0}.items():
+        (tmp_path / folder).mkdir(parents=True)
+        program = tmp_path / folder / "python3.12"
+        program.write_text(f"#!/bin/sh\nexit {code}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    monkeypatch.setattr(test_wheel, "PYTHONS", ["python3.12", "python3.99"])
+    assert test_wheel.pythons() == [str(tmp_path / "versions/3.12.9/bin/python3.12")]

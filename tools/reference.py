@@ -27,6 +27,11 @@ MODULES = {
     "vcrf.model": "Trained models.",
     "vcrf.errors": "Errors and warnings.",
 }
+# What a stranger looks for first.
+FIRST = [
+    "VCRF", "GraphCRF", "MultiLabelCRF", "VStructBoost", "VExponential", "M3N", "StructSVM", "Corpus", "Graph",
+    "read_corpus", "load", "vote",
+]  # fmt: skip
 LISTED = {
     "vcrf.labelling.explain": ["explain", "TokenExplanation", "Contribution"],
     "vcrf.labelling.reasons": ["reasons", "question", "Reason"],
@@ -41,7 +46,8 @@ LISTED = {
 def public_names(module: str) -> list[str]:
     """Classes and functions of a module that users may rely on; constants and modules are described in its text."""
     names = LISTED.get(module) or [name for name in import_module(module).__all__ if not name.startswith("__")]
-    return [name for name in names if callable(getattr(import_module(module), name))]
+    found = [name for name in names if callable(getattr(import_module(module), name))]
+    return sorted(found, key=FIRST.index) if module == "vcrf" else found
 
 
 def api_pages() -> dict[str, str]:

@@ -4,7 +4,7 @@ All tests run, with the extra `dev`. With `--plain` and `--oldest` those of `PLA
 people's implementations, which have no wheels for every Python and system, or ask for newer dependencies.
 
 python tools/test_wheel.py                      # with the Python that runs this
-python tools/test_wheel.py --pythons            # with every Python 3.11 and later on the path
+python tools/test_wheel.py --pythons            # with every Python 3.11 and later, on the path or of pyenv
 python tools/test_wheel.py --oldest             # with the oldest dependencies that pyproject.toml claims
 python tools/test_wheel.py -- tests/data -q     # other arguments for pytest
 """
@@ -97,6 +97,21 @@ def test(python: str, is_oldest: bool, is_plain: bool, arguments: list[str]) -> 
         run(own, "-m", "pytest", *(arguments or ["-q", "-n", "2", *chosen]), cwd=work)
 
 
+def pythons() -> list[str]:
+    """Every Python that is there and runs: on the path, or installed by pyenv."""
+    root = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
+    found = []
+    for name in PYTHONS:
+        places = [shutil.which(name), *sorted(root.glob(f"versions/*/bin/{name}"))]
+        found += [str(place) for place in places if place is not None and runs(place)][:1]
+    return found
+
+
+def runs(python: str | Path) -> bool:
+    """Whether it starts; pyenv puts names on the path of Pythons that it then refuses."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pythons", action="store_true", help="every Python that is there")
@@ -104,8 +119,7 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true", help="without other people's implementations")
     parser.add_argument("arguments", nargs="*", help="of pytest, after --")
     options = parser.parse_args()
-    found = [path for name in PYTHONS if (path := shutil.which(name))] if options.pythons else [sys.executable]
-    for python in found:
+    for python in pythons() if options.pythons else [sys.executable]:
         print(f"== {python}", flush=True)
         test(python, options.oldest, options.plain, options.arguments)
 

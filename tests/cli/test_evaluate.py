@@ -93,3 +93,11 @@ def test_labels_left_open_are_refused(model: Path, tmp_path: Path, call: Call) -
     result = call("eval", model, data, code=2)
     assert "part.jsonl" in result.stderr
     assert "Give every token a label" in result.stderr
+
+
+def test_sentences_of_the_training_are_said(model: Path, treebank_file: Path, call: Call) -> None:
+    """A file with all parts in it is easily given whole; the error then looks too small."""
+    whole = call("eval", model, treebank_file).stderr
+    assert "sentences of 5 tokens or more are ones that the model was trained on" in whole
+    assert "the error on new text is larger. Evaluate others: --split NAME" in whole
+    assert "are ones that the model was trained on" not in call("eval", model, treebank_file, "--split", "test").stderr

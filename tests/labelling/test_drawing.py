@@ -50,7 +50,7 @@ def test_reasons_are_said_once_and_the_weightiest_first(explained: list[TokenExp
         ("boundary[-1]=<boundary>", "it is the first word"),
         ("word[+2]=<boundary>", "it is the last word"),
         ("kind=odd", "it is of the kind odd"),
-        ("shape=Xx", "it has the shape Xx"),
+        ("shape=Xx", "it is written like “Xx”"),
         ("length=4", "it has the length 4"),
         ("class:4=0110", "it is in the class 0110"),
         ("bias", "how common the label is"),

@@ -155,6 +155,9 @@ def test_explanations_sum_to_the_difference(client: Any, corpus: Corpus) -> None
     assert [e["position"] for e in every] == list(range(len(tokens)))
     for each in every:
         assert math.fsum(c["value"] for c in each["contributions"]) == pytest.approx(each["difference"])
+        assert {"how the labels follow each other"} == {
+            c["words"] for c in each["contributions"] if c["attribute"] == "bias" and len(c["labels"]) > 1
+        }
     assert ask(client, "/explain", {"tokens": tokens, "position": 1})["explanations"] == [every[1]]
 
 
@@ -390,31 +393,31 @@ def test_what_takes_too_long_is_given_up(models: Any, monkeypatch: pytest.Monkey
 
 
 def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as there are workers, each of which takes seconds: a small one is answered in between."""
+    """As many as there are workers, none of which ends: small ones are answered in between."""
     import threading
 
     import httpx
 
     from vcrf.labelling.viewing import sentence_view
 
+    may_end, found = threading.Event(), []
+
     def slow(*args: Any) -> Any:
-        time.sleep(0.05)
+        may_end.wait(0.05)
         return sentence_view(*args)
 
     monkeypatch.setattr("vcrf.web.api.sentence_view", slow)
-    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: time.sleep(4.0))
-    found: list[int] = []
+    monkeypatch.setattr("vcrf.web.api.errors_view", lambda *_: may_end.wait(20.0))
     for client in opened(models, n_workers=2):
 
-        def tag(n: int, address: Any = client.base_url) -> None:
-            body = {"sentences": [["a", "b"]] * n, "k": 0}
+        def tag(address: Any = client.base_url) -> None:
+            body = {"sentences": [["a", "b"]] * 1000, "k": 0}
             found.append(httpx.post(f"{address}api/v1/tag", json=body, trust_env=False, timeout=60).status_code)
 
         def errors(address: Any = client.base_url) -> None:
             found.append(httpx.get(f"{address}api/v1/errors", trust_env=False, timeout=60).status_code)
 
-        large = [threading.Thread(target=tag, args=(80,)) for _ in range(3)]
-        large += [threading.Thread(target=errors) for _ in range(2)]
+        large = [threading.Thread(target=target) for target in (tag, tag, tag, errors, errors)]
         for thread in large:
             thread.start()
         while client.service.counts.at_work < len(large):
@@ -423,6 +426,7 @@ def test_large_requests_leave_room_for_others(models: Any, monkeypatch: pytest.M
             assert client.post(path, json={"text": "a"}).status_code == 200
         assert client.post("/process", data={"data": "a", "input": "horizontal"}).status_code == 200
         assert found == []
+        may_end.set()
         for thread in large:
             thread.join()
         assert found == [200] * len(large)
@@ -579,3 +583,15 @@ def test_odd_values_are_answered_or_refused(client: Any) -> None:
     for content in (b"", b"[" * 100_000, b'{"a":' * 5_000, b"nul", b"1"):
         reply = client.post("/api/v1/tag", content=content, headers={"Content-Type": "application/json"})
         assert reply.status_code == 400
+
+
+def test_sentences_of_the_training_are_said(models: Any, good: Path, poor: Path, corpus: Corpus) -> None:
+    """An error on them says little: Errors and Compare say so."""
+    from vcrf.web.models import Models, read_served
+    from vcrf.web.trying import compare_view, errors_view
+
+    assert errors_view(models, next(iter(models)))["seen"] == ""
+    again = [read_served(path, path.stem) for path in (good, poor)]
+    trained = Models(again, corpus[:60], "train")
+    assert "are ones that the model was trained on (100 %)" in errors_view(trained, again[0])["seen"]
+    assert all("trained on" in told for told in compare_view(trained, *again)["seen"])

@@ -26,6 +26,7 @@ PAPER: dict[str, Any] = {
 }  # fmt: skip
 _OURS = "vcrf as it comes"
 _BAR, _N_BARS = 40, 7
+_N_REASONS = 5
 
 
 def demo(
@@ -66,6 +67,7 @@ def _show(output: Path) -> None:
         f"{len(test)} others.",
         "They come from a small grammar of English: many words can be two things (light, watch, run), and the test has "
         "words that were never seen.",
+        "Classes that you will meet: DET the, a; AUX will, do; SCONJ when; PUNCT full stop.",
     )
     tagger = _compare(training, test)
     _show_sentence(tagger, held_out, SENTENCE.split(), output / "demo.svg")
@@ -85,39 +87,43 @@ def _compare(training: Corpus, test: Corpus) -> Any:
     usual, usual_test = [attributes(s) for s in training.tokens], [attributes(s) for s in test.tokens]
     ways: list[tuple[str, Any, list[Any], list[Any]]] = [
         (_OURS, VCRF(), training.tokens, test.tokens),
-        ("CRFsuite's problem and usual features", CRF(c1=0.1, c2=0.1), usual, usual_test),
-        ("the paper's form", VCRF(**PAPER), training.tokens, test.tokens),
+        ("as CRFsuite does, a common program", CRF(c1=0.1, c2=0.1), usual, usual_test),
+        ("as in the research behind vcrf", VCRF(**PAPER), training.tokens, test.tokens),
     ]
     known = {word for sentence in training.tokens for word in sentence}
     with compile_notice():  # on a few sentences: the seconds below are those of learning
         for _, tagger, X, _ in ways:
-            _fit(tagger, X[:30], training.labels[:30], "")
+            _fit_quietly(tagger, X[:30], training.labels[:30])
     rows, fitted = [], []
     for name, tagger, X, X_test in ways:
         began = time.perf_counter()
-        fitted.append(_fit(tagger, X, training.labels, name))
+        fitted.append(_fit(tagger, X, training.labels))
         seconds = time.perf_counter() - began
         wrong, unseen = _errors(tagger.predict(X_test), test, known)
-        rows.append((name, f"{wrong:.1%}", f"{unseen:.1%}", f"{seconds:.1f}"))
-    columns = ["how it learns", "wrong words", "wrong, of words never seen", "seconds"]
+        rows.append((name, _percent(wrong), _percent(unseen), f"{seconds:.1f}"))
+    columns = ["how it learns", "wrong", "wrong, of words never seen", "seconds to learn"]
     print_table("\nThree ways to learn from the same sentences", columns, rows)
     return fitted[0]
 
 
-def _fit(tagger: Any, X: list[Any], y: list[list[str]], title: str) -> Any:
+def _fit_quietly(tagger: Any, X: list[Any], y: list[list[str]]) -> None:
+    """Fit on a few sentences: a warning would be about others than the real ones."""
     import warnings
 
-    from vcrf.cli.progress import TrainingProgress
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tagger.fit(X, y)
 
-    if not title:
-        with warnings.catch_warnings():  # a warning would be about sentences that are not the real ones
-            warnings.simplefilter("ignore")
-            return tagger.fit(X, y)
-    with TrainingProgress(1e-3, title) as progress:
-        tagger.set_params(callback=progress.callback).fit(X, y)
+
+def _fit(tagger: Any, X: list[Any], y: list[list[str]]) -> Any:
+    tagger.fit(X, y)
     if tagger.status_.name == "INTERRUPTED":  # the solver answers a signal with its best weights
         raise KeyboardInterrupt
     return tagger
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("%", " %")
 
 
 def _errors(predicted: list[list[str]], test: Corpus, known: set[str]) -> tuple[float, float]:
@@ -146,9 +152,10 @@ def _show_sentence(tagger: VCRF, held_out: Corpus, tokens: list[str], picture: P
     unsure = min(range(len(explained)), key=lambda t: explained[t].probability)
     found = explained[unsure]
     print_rich(f"\n{question(found)}")
-    for reason in reasons(found, tokens, unsure)[:5]:
-        side = found.label if reason.value >= 0.0 else found.runner_up
-        print_rich(f"  {abs(reason.value):4.1f} for {side}: {reason.text}")
+    every = reasons(found, tokens, unsure)
+    first, rest = every[:_N_REASONS], every[_N_REASONS:]
+    for text, value in [*first, (f"{len(rest)} smaller ones together", math.fsum(reason.value for reason in rest))]:
+        print_rich(f"  {abs(value):4.1f} for {found.label if value >= 0.0 else found.runner_up}: {text}")
     print_rich("These numbers are what the program learned. Nothing else decides: all of them can be read.")
     draw_sentence(explained, picture)
 
@@ -184,7 +191,7 @@ def _show_promise(tagger: VCRF, n_held_out: int, test: Corpus) -> None:
     print_rich(
         "\nWhat nobody has to check",
         f"  After a look at {n_held_out} sentences that it did not learn from, it promises: of the labels that it "
-        f"accepts at most {MAX_ERROR:.0%} are wrong, with 95 % confidence.",
+        f"accepts at most {100.0 * MAX_ERROR:.0f} % are wrong, with 95 % confidence.",
         f"  {_kept(accepted, wrong, test.n_tokens)}",
         "  A person looks at the rest. Without a promise every word would have to be read.",
     )
@@ -194,19 +201,19 @@ def _kept(accepted: int, wrong: int, n_tokens: int) -> str:
     if not accepted:
         return f"Of the {n_tokens:,} test words it accepts none: it has seen too few sentences to promise anything."
     return (
-        f"Of the {n_tokens:,} test words it accepts {accepted:,} ({accepted / n_tokens:.0%}); {wrong} of these are "
-        f"wrong ({wrong / accepted:.1%})."
+        f"Of the {n_tokens:,} test words it accepts {accepted:,} ({100.0 * accepted / n_tokens:.0f} %); {wrong} of "
+        f"these are wrong ({_percent(wrong / accepted)})."
     )
 
 
 def _show_gap(tagger: VCRF) -> None:
     """The certified gap, round by round."""
-    print_rich("\nHow far the learned numbers can still be from the best possible ones: a proven limit")
+    print_rich("\nWhile it learned: how far from the best possible numbers it could be at most. This limit is proven.")
     certified = [(r.seconds, r.gap / r.objective) for r in tagger.history_ if 0.0 < r.gap < math.inf]
     step = -(-len(certified) // _N_BARS)
     for seconds, gap in certified[::-1][::step][::-1]:
         share = max(0.0, min(1.0, 1.0 + math.log10(gap) / 4.0))  # from 100 % to 0.01 %
-        print_rich(f"  {seconds:5.1f} s {'█' * round(_BAR * share):{_BAR}} {gap:.2%}")
+        print_rich(f"  {seconds:5.1f} s {'█' * round(_BAR * share):{_BAR}} {100.0 * gap:.2f} %")
 
 
 def _say_goodbye(output: Path) -> None:

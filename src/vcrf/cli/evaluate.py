@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vcrf.data import Corpus
     from vcrf.labelling.tagger import ModelTagger
     from vcrf.metrics import Comparison, EntityIntervals, EntityScore, EntityScores, ErrorRate, Evaluation
+    from vcrf.model import Model
     from vcrf.types import Label
 
 
@@ -129,6 +130,7 @@ def _run(
         check_labels([list(labels) for labels in corpus.labels], may_be_open=False)
     if not {str(label) for label in tagger.classes_}.intersection(corpus.label_set):
         say(f"{model} and {data} have no label in common: is the label in another column? Pass it with --tag.")
+    _tell_seen(trained, corpus, model, split)
     with compile_notice():
         _predict(tagger, corpus[:1], data)  # kernels are loaded: what follows measures tagging
     began = time.perf_counter()
@@ -142,6 +144,15 @@ def _run(
     rate = corpus.n_tokens / max(seconds, 1e-9)
     spans = _spans(corpus.labels, predicted, trained.labels)
     return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans)
+
+
+def _tell_seen(trained: Model, corpus: Corpus, model: Path, split: str | None) -> None:
+    """An error on sentences of the training says little, and a file with all parts in it is easily given whole."""
+    from vcrf.labelling.seen import seen_in_training
+
+    if told := seen_in_training(trained, list(corpus.tokens)):
+        advice = "Evaluate others: --split NAME chooses a part of a file." if split is None else "Evaluate others."
+        say(f"{model}: {told} {advice}")
 
 
 def _run_trees(model: Path, data: Path, split: str | None, constraints: str | None) -> _Run:

@@ -76,6 +76,13 @@ def shown(probability: float) -> str:
     return "<1 %" if 0.0 < probability < 0.005 else f"{probability:.0%}".replace("%", " %")
 
 
+def in_words(contribution: Contribution) -> str:
+    """What one feature looks at, at its own token; an attribute of the user's own stays as it is."""
+    if contribution.attribute == "bias" and len(contribution.labels) > 1:
+        return _NEIGHBOURS
+    return _attribute(contribution.attribute)
+
+
 def _text(contribution: Contribution, tokens: Sequence[object], position: int) -> str:
     if len(contribution.labels) > 1:
         return _NEIGHBOURS
@@ -106,7 +113,7 @@ def _reading(kind: str, size: str | None, offset: str | None, value: str) -> str
     if kind == "kind":
         return f"{who or 'it'} {_KINDS.get(value, f'is of the kind {value}')}"
     if kind in ("shape", "long_shape"):
-        return f"{who or 'it'} has the shape {value}"
+        return f"{who or 'it'} is written like “{value}”"
     if kind == "length":
         return f"it has the length {value}"
     return f"{who or 'it'} is in the class {value}" if kind == "class" else ""

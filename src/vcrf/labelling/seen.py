@@ -15,7 +15,7 @@ from vcrf.arguments.inputs import label_numbers, read_text, sorted_classes
 from vcrf.errors import InputError
 from vcrf.model import Model
 from vcrf.model.facts import TrainingFacts, data_checksum
-from vcrf.model.fingerprints import LONG, Overlap, overlap
+from vcrf.model.fingerprints import LONG, Overlap, fingerprints, overlap
 from vcrf.trust.selective import percent
 from vcrf.types import Label, UInts64
 
@@ -28,6 +28,18 @@ _ADVICE = (
     "Keep some back before training (`split` names a part of a file), or label new ones. If new text repeats sentences "
     "as often, pass `allow_seen`."
 )
+
+
+def seen_in_training(model: Model, sentences: list[Sequence[Any]]) -> str:
+    """What to say of an error that is measured on sentences of the training; nothing where chance gives as many."""
+    found = overlap(model.sentences, fingerprints(read_text(sentences))) if len(model.sentences) else None
+    if found is None or found.share <= min(found.chance, _MOST_BY_CHANCE) + MOST:
+        return ""
+    long = f" of {LONG} tokens or more" if found.is_of_long else ""
+    return (
+        f"{found.n_seen:,} of the {found.n_sentences:,} sentences{long} are ones {_WHICH} ({percent(found.share)}): "
+        "the error on new text is larger."
+    )
 
 
 def check_unseen(

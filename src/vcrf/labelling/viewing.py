@@ -14,6 +14,7 @@ from vcrf.arguments.inputs import as_sentences
 from vcrf.errors import InputError
 from vcrf.labelling.attributes import reads_attributes, token_texts
 from vcrf.labelling.explain import TokenExplanation, explain
+from vcrf.labelling.reasons import in_words
 from vcrf.labelling.tagger import kbest_of
 from vcrf.lattice import DenseLattice, Lattice
 from vcrf.strings import has_surrogate
@@ -108,7 +109,7 @@ def _explanation(found: TokenExplanation, position: int, shown: str) -> dict[str
         "runner_up_sequence": [str(label) for label in found.runner_up_sequence],
         "difference": found.difference,
         "contributions": [
-            {"family": c.family, "attribute": c.attribute, "position": c.position,
+            {"family": c.family, "attribute": c.attribute, "words": in_words(c), "position": c.position,
              "labels": [str(label) for label in c.labels], "value": c.value}
             for c in found.contributions
         ],

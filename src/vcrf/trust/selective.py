@@ -73,8 +73,9 @@ class Acceptance:
         """What is promised, in words."""
         few, sure = percent(self.max_error), percent(self.confidence)
         if self.is_any:
+            which = f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure (as trained)"
             return (
-                f"{self.unit.capitalize()}s at least {self.threshold:.5g} sure (as trained){self._where}: "
+                f"{which if self.threshold > 0.0 else f'All {self.unit}s'}{self._where}: "
                 f"{percent(self.share)} of the calibration text; with {sure} confidence at most {few} of them are wrong"
                 f"{self._average}."
             )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vcrf.labelling.seen import seen_in_training
 from vcrf.metrics import ErrorRate, compare, evaluate
 from vcrf.web.limits import Refused
 
@@ -79,7 +80,12 @@ def _tried(served: Served, corpus: Corpus) -> list[Tried]:
 
 def summary(served: Served, corpus: Corpus) -> dict[str, Any]:
     """Error rates with intervals, the confusion matrix, and errors by sureness; computed once."""
-    return served.remembered.get("summary", lambda: _summary(tried(served, corpus)))
+    return served.remembered.get("summary", lambda: _summary(tried(served, corpus)) | {"seen": _seen(served, corpus)})
+
+
+def _seen(served: Served, corpus: Corpus) -> str:
+    """What to say where these sentences were trained on."""
+    return seen_in_training(served.tagger.model_, list(corpus.tokens))
 
 
 def _summary(rows: list[Tried]) -> dict[str, Any]:
@@ -162,6 +168,7 @@ def compare_view(models: Models, a: Served, b: Served, offset: int = 0, limit: i
     return {
         "a": a.name, "b": b.name, "data": models.data_name, "comparison": vars(found),
         "rates": [summary(each, corpus)["token_error"] for each in (a, b)],
+        "seen": [summary(each, corpus)["seen"] for each in (a, b)],
         "n_sentences": len(differ), "n_all": len(rows_a), "offset": offset,
         "sentences": [{"a": x.as_json(), "b": y.as_json()} for x, y in differ[offset : offset + limit]],
     }  # fmt: skip

@@ -36,7 +36,7 @@ async function showCompare(root, params, app) {
     const most = Math.max(Math.abs(c.low), Math.abs(c.high), 1e-6) * 1.15, at = (value) => ((value + most) / (2 * most)).toFixed(4);
     return h("div", { class: "tile wide" }, h("span", { class: "name" }, "difference, first less second"), h("span", { class: "big" }, `${c.difference < 0 ? "−" : "+"}${percent(Math.abs(c.difference), 2)}`),
       h("span", { class: "interval zero", "aria-hidden": "true", style: { "--low": at(c.low), "--high": at(c.high), "--at": at(c.difference) } }),
-      h("span", { class: "hint" }, `${percent(c.low, 2)} to ${percent(c.high, 2)}, for 95 %`));
+      h("span", { class: "hint" }, `${percent(c.low, 2)} to ${percent(c.high, 2)}, for 95 %`.replaceAll("-", "−")));
   }
 
   function draw() {
@@ -45,6 +45,7 @@ async function showCompare(root, params, app) {
     redraw(body,
       h("div", { class: "filters" }, chooser("First", options, asked.a, (a) => change({ a })), chooser("Second", options, asked.b, (b) => change({ b }))),
       h("p", { class: "headline" }, verdict(found)),
+      found.seen.map((told, i) => told && h("p", { class: "headline warn" }, `${[found.a, found.b][i]}: ${told}`)),
       h("div", { class: "tiles" }, rateTile(found.a, found.rates[0], most), rateTile(found.b, found.rates[1], most), interval(c)),
       h("p", { class: "hint" }, `${number(c.n_only_a_wrong)} tokens are wrong in ${found.a} only, ${number(c.n_only_b_wrong)} in ${found.b} only. The test permutes sentences. Below, what the two label differently is outlined twice.`),
       h("section", { class: "card" }, h("h2", {}, "Sentences that differ ", h("span", { class: "count" }, `${number(found.n_sentences)} of ${number(found.n_all)}`)),

@@ -85,6 +85,7 @@ async function showErrors(root, params, app) {
     const what = asked.true || asked.predicted ? `${asked.true || "anything"} labelled ${asked.predicted || "otherwise"}` : asked.unknown ? "errors at unknown words" : "all errors";
     redraw(body,
       h("p", { class: "hint" }, `${found.model} on ${found.data}; intervals are for 95 % and take sentences for independent.`),
+      found.seen && h("p", { class: "headline warn" }, found.seen),
       h("div", { class: "tiles" }, rateTile("tokens", found.token_error, most), rateTile("unknown words", found.unknown_word_error, most), rateTile("sentences with an error", found.sentence_error, 1)),
       h("section", { class: "card" }, h("h2", {}, "Confusions"), matrix(found, asked, (t, p) => change({ true: t, predicted: p }))),
       h("section", { class: "card" }, h("h2", {}, `Sentences: ${what} `, h("span", { class: "count" }, number(count))),

@@ -6,18 +6,34 @@ import { expected, sentencesOf, textOf } from "./sentence.js";
 
 const ROW = 34, LEFT = 70, TOP = 18;
 
-// Whole characters: half of one is shown as a question mark.
-function shortened(token, most) {
-  const signs = [...token];
-  return signs.length > most ? `${signs.slice(0, most - 1).join("")}…` : token;
+// Pixels of a text in the font of the picture's words.
+const pen = document.createElement("canvas").getContext("2d");
+function widthOf(text) {
+  pen.font = `13px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
 }
 
-function drawLattice(found) {
+// Whole characters: half of one is shown as a question mark.
+function shortened(token, most) {
+  if (widthOf(token) <= most) return token;
+  const signs = [...token.slice(0, 80)].slice(0, 40);
+  while (signs.length > 1 && widthOf(`${signs.join("")}…`) > most) signs.pop();
+  return `${signs.join("")}…`;
+}
+
+// As wide as the words want to be; narrower where the whole sentence is then seen at once.
+function stepOf(tokens, room) {
+  const wanted = Math.max(74, Math.min(130, Math.max(...tokens.map((token) => widthOf(token.slice(0, 30)))) + 18));
+  const all = (room - LEFT - 10) / tokens.length;
+  return all < 60 ? wanted : Math.min(wanted, all);
+}
+
+function drawLattice(found, room) {
   const { names, tokens, posterior } = found;
   const kept = names.map((_, b) => b).filter((b) => posterior.some((row) => row[b] >= 0.005));
   const place = new Map(kept.map((b, i) => [b, i]));
   const colours = hues(names);
-  const step = Math.max(74, Math.min(130, 9 * Math.max(...tokens.map((token) => token.length)) + 18)), fits = Math.floor((step - 8) / 9);
+  const step = stepOf(tokens, room), fits = step - 4;
   const x = (t) => LEFT + step * (t + 0.5), y = (b) => TOP + ROW * (place.get(b) + 0.5);
   const width = LEFT + step * tokens.length + 10, height = TOP + ROW * kept.length + 40;
   const best = found.labels.map((label) => names.indexOf(label));
@@ -70,7 +86,7 @@ async function showLattice(root, params, app) {
   app.remember({ text, t, a });
   add(root, h("p", { class: "hint" }, `Circles: how probable a label is at a token. Lines: how probable two labels are together. The best sequence is outlined. Over all label sequences the entropy is ${number(found.entropy, 3)} nats.`,
     n > 0 && ` Labels are forced or forbidden at ${n} ${n === 1 ? "token" : "tokens"}.`),
-    h("section", { class: "card" }, drawLattice(found)), asTable(found),
+    h("section", { class: "card" }, drawLattice(found, root.clientWidth - 40)), asTable(found),
     app.has("tag") && h("p", { class: "links" }, h("a", { href: app.link("tag", { text, t, a }) }, "Back to the labels"), h("a", { href: app.link("why", { text, t, a }) }, "Why these labels?")));
 }
 

@@ -52,7 +52,7 @@ async function showTrust(root, params, app) {
     put(told,
       h("div", { class: "tiles" },
         h("div", { class: "tile" }, h("span", { class: "name" }, "accepted unseen"), h("span", { class: "big" }, percent(promise.share))),
-        h("div", { class: "tile" }, h("span", { class: "name" }, "certified threshold"), h("span", { class: "big" }, promise.is_any ? `≥ ${number(promise.threshold, 4)}` : "none")),
+        h("div", { class: "tile" }, h("span", { class: "name" }, "certified threshold"), h("span", { class: "big" }, promise.is_any ? (promise.threshold > 0 ? `≥ ${number(promise.threshold, 4)}` : "any") : "none")),
         h("div", { class: "tile" }, h("span", { class: "name" }, "left for a person"), h("span", { class: "big" }, percent(1 - promise.share)))),
       h("p", { class: `headline${promise.is_any ? "" : " warn"}` }, promise.message), h("div", { class: "pair" }, h("div", { class: "card" }, risk()), h("div", { class: "card" }, reliability())));
   }

@@ -18,7 +18,7 @@ function waterfall(found, tokens) {
   const place = (a, b) => ({ "--from": ((Math.min(a, b) - low) / span).toFixed(4), "--size": (Math.abs(b - a) / span).toFixed(4) });
   const zero = { "--zero": (-low / span).toFixed(4) };
   const line = (step) => h("tr", {},
-    h("th", { scope: "row" }, h("span", { class: "attribute", dir: "auto" }, step.name), h("span", { class: "family" }, step.family, step.labels.length > 0 && h("span", { class: "phone" }, ` · ${step.labels.join(" → ")}`))),
+    h("th", { scope: "row" }, h("span", { class: "attribute", dir: "auto" }, step.words ?? step.name), h("span", { class: "family" }, step.words && step.words !== step.name && step.name !== step.family && h("span", { dir: "auto" }, `${step.name} · `), step.family, step.labels.length > 0 && h("span", { class: "phone" }, ` · ${step.labels.join(" → ")}`))),
     h("td", { class: "at", dir: "auto" }, step.at),
     h("td", { class: "pattern" }, step.labels.join(" → ")),
     h("td", { class: "wide", style: zero }, h("span", { class: `step ${step.value < 0 ? "against" : "for"}`, "aria-hidden": "true", style: place(step.from, step.to) })),
