@@ -59,8 +59,7 @@ def grids(n=6, rows=4, columns=5, seed=0):
 def test_a_chain_is_the_sequence_case(norm):
     """The optimum of `VCRF` with the same families, loss and strengths, to 1e-8."""
     X, dicts, y = chains()
-    # Quasi-Newton steps see the objective, whose last digit is a gap of 1e-7 where the penalty is not smooth.
-    tol = {"group": 1e-7, "l1": 1e-6}.get(norm, 1e-9)
+    tol = 1e-7 if norm == "group" else 1e-9
     graphs = GraphCRF(norm=norm, l1_ratio=0.5, base_strength=0.02, tol=tol, loss="hamming").fit(X, y)
     families = [
         Family("w", (NamedFeature("w"),)), Family("size", (NamedFeature("size"),)), Family("bias", (BIAS,)),
