@@ -1,6 +1,6 @@
 """Graphs beside classifiers that look at one node at a time: snakes, letters, scene, dependency trees; and growth.
 
-    python benchmarks/graphs.py [snakes letters scene tamil basque growth] [--sentences 5396] [--jobs 2]
+    python benchmarks/graphs.py [snakes widths letters scene tamil basque growth] [--sentences 5396] [--jobs 2]
 
 Prints Markdown tables, row by row as points end. Every strength is chosen on the training part alone: on folds, or on
 examples held out of it; the test part is labelled once with the chosen one. Classifiers of scikit-learn read the
@@ -27,10 +27,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from vcrf import Graph, GraphCRF, MultiLabelCRF
+from vcrf.estimators.graph_data import graph_loss, read_sample
 from vcrf.graphs import from_grid, read_trees
 from vcrf.graphs.inference import GraphInference
 from vcrf.graphs.kinds import PartKind, PartKinds
 from vcrf.graphs.layout import Skeleton, make_layout
+from vcrf.losses import get_loss
 from vcrf.metrics import compare
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "graphs"
@@ -138,6 +140,43 @@ def run_snakes(options: argparse.Namespace) -> None:
     row("grid, features on edges", crf, X_test, y_test, seconds)
     nodes, test_nodes = (np.concatenate([graph.nodes for graph in graphs]) for graphs in (X, X_test))
     peers(nodes, np.concatenate(y), test_nodes, np.concatenate(y_test))
+
+
+def run_widths(options: argparse.Namespace) -> None:
+    """Grids of shorter side 4: exact sums, and strips of 1 to 3 rows and columns; the exact objective of each."""
+    (X, y), (X_test, y_test) = (
+        (take(graphs, at), take(labels, at)) for graphs, labels, at in map(_narrow, ("train", "test"))
+    )
+    print(f"| snakes of shorter side 4: {len(X)} grids | objective | exact objective | slack | errors | cpu s a pass |")
+    print("|" + "---|" * 6)
+    for name, width, max_table in (("exact", 1, 11**5), *((f"width {k}", k, 11**4) for k in (1, 2, 3))):
+        crf = GraphCRF(
+            norm="l2", base_strength=1e-3, block_width=width, max_table=max_table, tol=1e-2, n_jobs=options.jobs
+        )
+        crf, seconds = timed(lambda crf=crf: crf.fit(X, y))
+        exact = exact_objective(crf, X, y)
+        wrong = n_errors(crf.predict(X_test), y_test)
+        print(
+            f"| {name} | {crf.objective_:.4f} | {exact:.4f} | {crf.objective_ - exact:.4f} "
+            f"| {wrong} of {sum(map(len, y_test))} | {seconds / crf.result_.n_passes:.3f} |",
+            flush=True,
+        )
+
+
+def _narrow(part: str) -> tuple[list[Graph], list[list[int]], list[int]]:
+    shapes = np.load(DATA / "snakes.npz")[f"shapes_{part}"]
+    return (*snakes(part), np.flatnonzero(shapes.min(axis=1) == 4).tolist())
+
+
+def exact_objective(crf: GraphCRF, X: Sequence[Graph], y: Sequence[Any]) -> float:
+    """What GraphCRF minimises, without relaxation, at the weights of a model trained with norm l2."""
+    data = read_sample(X, y, crf.model_, 11**5, 1)
+    infer = GraphInference(data.problem.layout)
+    loss, scores = graph_loss(get_loss("hamming"), data), crf.model_.scores(data.problem.text, data.problem.layout)
+    values = infer.values(loss.added_to(scores), infer.no_messages(), 0)[0]
+    truth = infer.score(scores, data.problem.y.astype(np.int64))
+    infer.close()
+    return float((values - truth).mean() + 0.5 * crf.base_strength_ * (crf.model_.weights**2).sum())
 
 
 # ------------------------------------------------------------------------------------ letters
@@ -303,13 +342,21 @@ def run_growth(options: argparse.Namespace) -> None:  # noqa: ARG001 - one threa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["snakes", "letters", "scene", "tamil", "basque", "growth"])
+    parser.add_argument(
+        "names", nargs="*", default=["snakes", "widths", "letters", "scene", "tamil", "basque", "growth"]
+    )
     parser.add_argument("--sentences", type=int, help="of the treebank's training part; all by default")
     parser.add_argument("--strength", type=float, help="of trees, times sentences; chosen of 0.1 and 0.3 by default")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    runs = {"snakes": run_snakes, "letters": run_letters, "scene": run_scene, "growth": run_growth}
+    runs = {
+        "snakes": run_snakes,
+        "widths": run_widths,
+        "letters": run_letters,
+        "scene": run_scene,
+        "growth": run_growth,
+    }
     for name in options.names:
         runs[name](options) if name in runs else run_trees(name, options)
         print()

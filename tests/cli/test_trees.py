@@ -49,6 +49,15 @@ def test_the_commands_on_a_model_of_trees(treebank: Path, tmp_path: Path) -> Non
     assert [token["label"] for token in explained] == ["nsubj", "root", "obj"]
     assert explained[0]["difference"] == pytest.approx(sum(c["value"] for c in explained[0]["contributions"]))
     assert "GraphCRF" in call("show", model).stdout
+    bounded = json.loads(call("bound", model, str(treebank), "--json").stdout)
+    assert (bounded["sentences"], bounded["tokens"], bounded["is_training_data"]) == (12, 33, True)
+    assert bounded["empirical_risk"] == 0.0
+    assert all(found["total"] > 0.0 for found in bounded["bounds"])
+    other = tmp_path / "other.conllu"
+    other.write_text(sentence("cats", "see").replace("nsubj", "vocative"), encoding="utf-8")
+    refused = " ".join(call("bound", model, str(other), code=2).stderr.split())
+    assert "other.conllu:1: this sentence has the label 'vocative'" in refused
+    assert "--paper-constants is not for" in call("bound", model, str(other), "--paper-constants", code=2).stderr
     for command in ("calibrate", "trust", "suggest"):
         assert "is for models of sentences" in call(command, model, str(blank), code=2).stderr
 

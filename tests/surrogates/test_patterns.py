@@ -311,8 +311,25 @@ def test_the_lattice_is_chosen_by_its_cost():
     small = random_problem(tags=2)
     keep = np.ones(len(small.columns), bool)
     assert Chain(small, keep).is_dense
+    pairs = build_problem(text, rng.integers(0, 20, 40).astype(np.uint32), 20, transition_families(2))
+    many = Chain(pairs, np.ones(len(pairs.columns), bool))
+    assert not many.is_dense
+    assert not many.compile(np.sort(short)).arcs.is_cheap  # only Hessians and scans are the automaton's
     with pytest.raises(InputError, match="inference"):
         Chain(small, keep, lattice="sparse")
+
+
+def test_many_labels_of_order_two_have_the_optimum_of_the_dense_lattice():
+    """Hessians of the automaton beside exact ones."""
+    rng = np.random.default_rng(2)
+    X = [[str(w) for w in rng.integers(0, 60, 8)] for _ in range(60)]
+    y = [[f"T{(int(a) * 7 + int(b)) % 20}" for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X]
+    found = [
+        VCRF(recipe="paper", tags=2, words=0, affix=0, norm="l1", base_strength=0.01, inference=inference).fit(X, y)
+        for inference in ("auto", "dense")
+    ]
+    assert all(tagger.gap_ <= 1e-3 * tagger.objective_ for tagger in found)
+    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-3)
 
 
 def test_sixty_labels_at_order_five():

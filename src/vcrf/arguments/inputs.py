@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -103,7 +103,8 @@ def listed_labels(y: Iterable[Any]) -> list[list[Label]]:
         raise InputError(f"y must be a list of lists of labels, got {type(y).__name__}.")
     listed = []
     for i, labels in enumerate(y):
-        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        # A dict and a set have no order of their own to go by.
+        if isinstance(labels, (str, bytes, Mapping, Set)) or not isinstance(labels, Iterable):
             raise InputError(f"y[{i}] must be a list of labels, one a token, got {labels!r}.")
         listed.append(labels.tolist() if isinstance(labels, np.ndarray) else list(labels))
     return listed
@@ -124,7 +125,10 @@ def check_labels(y: list[list[Label]], may_be_open: bool) -> None:
 
 def checked_weights(sample_weight: Sequence[float], n_sentences: int) -> Floats:
     """Return one finite weight a sentence, not negative."""
-    weights = np.asarray(sample_weight, np.float64)
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"sample_weight needs {n_sentences} numbers, got {sample_weight!r:.80}.") from None
     if weights.shape != (n_sentences,) or not np.all((weights >= 0.0) & (weights < np.inf)):
         raise InputError(
             f"sample_weight needs {n_sentences} finite numbers that are not negative, one a sentence: got "

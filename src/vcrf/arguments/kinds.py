@@ -95,6 +95,21 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Names:
+    """True, False, or a collection of names."""
+
+    type_name: str
+    expected: str
+
+    def accepts(self, value: object) -> bool:
+        from numpy import bool_  # late: as above
+
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return all(isinstance(name, str) for name in value)
+        return isinstance(value, (bool, bool_))
+
+
+@dataclass(frozen=True)
 class Other:
     """What is checked where it is used."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vcrf.arguments.kinds import Choice, Flag, Integer, Kind, Number, Other
+from vcrf.arguments.kinds import Choice, Flag, Integer, Kind, Names, Number, Other
 from vcrf.arguments.recipes import CRF, NAMES
 from vcrf.errors import InputError
 
@@ -295,7 +295,7 @@ FUNCTIONS = (
 # Of estimators of graphs.
 GRAPHS = (
     Parameter(
-        "directed", True, Other("bool or names of edge types"),
+        "directed", True, Names("bool or names of edge types", "True, False or a list of names of edge types"),
         "Whether the order of an edge's two nodes matters; or the names of the edge types where it does.",
         "Where it does not, both orders of two labels have one weight.",
     ),

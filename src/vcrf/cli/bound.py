@@ -59,14 +59,18 @@ def bound(
 
         check_picture_file(plot)
         check_output("--plot", plot, {model: "the model", data: "the data"})
-    trained, task_loss, text, y = _read(model, data, split, column(tag), form, format_name(input_format), loss)
     from vcrf.cli.compiling import compile_notice
-    from vcrf.complexity.report import risk_report
+    from vcrf.cli.trees import is_tree_model
     from vcrf.errors import BudgetError
 
+    how = {"delta": delta, "rho": rho, "paper_constants": paper_constants}
     with warnings.catch_warnings(record=True) as caught, compile_notice():
         try:
-            report = risk_report(trained, text, y, task_loss, delta=delta, rho=rho, paper_constants=paper_constants)
+            if is_tree_model(model):
+                report, task_loss = _of_trees(model, data, split, loss, how)
+            else:
+                read = _read(model, data, split, column(tag), form, format_name(input_format), loss)
+                report, task_loss = _of_sentences(*read, how), read[1]
         except BudgetError as error:
             raise BudgetError(f"{data}: {error}") from error
     for message in dict.fromkeys(str(warning.message) for warning in caught):
@@ -83,6 +87,27 @@ def bound(
     print_bounds(report)
     _print_families(report)
     print_rich(meaning(report))
+
+
+def _of_sentences(model: Model, loss: Loss, text: Text, y: UInts32, how: dict[str, Any]) -> RiskReport:
+    from vcrf.complexity.report import risk_report
+
+    return risk_report(model, text, y, loss, **how)
+
+
+def _of_trees(
+    model: Path, data: Path, split: str | None, loss: str | None, how: dict[str, Any]
+) -> tuple[RiskReport, Loss]:
+    from vcrf.cli.checks import read_loss
+    from vcrf.cli.trees import bound_of_trees
+    from vcrf.errors import InputError
+    from vcrf.model.file import read_facts
+
+    if how.pop("paper_constants"):
+        raise InputError("--paper-constants is not for models of trees: leave it out.")
+    given = loss if loss is not None else read_facts(model)["parameters"].get("loss")
+    task_loss = read_loss("--loss", given if isinstance(given, str) and given not in ("none", "auto") else "hamming")
+    return bound_of_trees(model, data, split, task_loss, **how), task_loss
 
 
 def _read(

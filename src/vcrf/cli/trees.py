@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vcrf import GraphCRF
+    from vcrf.complexity.report import RiskReport
     from vcrf.graphs.trees import Trees
     from vcrf.labelling.explain import TokenExplanation
+    from vcrf.losses import Loss
 
 # Options of `vcrf train` that trees have too, besides data, output, split, development data, tag and --json.
 TREE_OPTIONS = (
@@ -129,6 +131,28 @@ def tag_trees(model: Path, file: Path, has_marginals: bool) -> Iterator[str]:
                     row[-1] = note if row[-1] in ("_", "") else f"{row[-1]}|{note}"
                 lines[index] = "\t".join(row)
         yield "\n".join(lines) + "\n\n"
+
+
+def bound_of_trees(
+    model: Path, data: Path, split: str | None, loss: Loss, delta: float, rho: float | None
+) -> RiskReport:
+    """Bounds on the risk of a model of trees, from the trees of a file."""
+    from dataclasses import replace
+
+    from vcrf.errors import InputError
+    from vcrf.graphs.trees import read_trees
+
+    tagger, label = load_trees(model)
+    trees, known = read_trees(data, label, split), set(tagger.model_.labels)
+    for source, labels in zip(trees.sources, trees.labels, strict=True):
+        unknown = next((one for one in labels if one not in known), None)
+        if unknown is not None:
+            raise InputError(
+                f"{source}: this sentence has the label {unknown!r}, which the model does not have. A bound is about "
+                "the labels it was trained with: pass the data it was trained on."
+            )
+    report = tagger.bound(trees.graphs, trees.labels, loss, delta, rho)
+    return replace(report, n_tokens=sum(map(len, trees.labels)))
 
 
 def explain_tree(model: Path, file: Path) -> tuple[list[TokenExplanation], list[str]]:

@@ -13,15 +13,25 @@ from sklearn.base import BaseEstimator
 
 from vcrf.arguments import recipes
 from vcrf.arguments.docstrings import documented
-from vcrf.arguments.inputs import check_characters, generator_of, listed_labels
-from vcrf.arguments.parameters import GRAPH_ESTIMATOR, check
+from vcrf.arguments.inputs import check_characters, checked_weights, generator_of, listed_labels
+from vcrf.arguments.open_labels import is_open as is_unknown
+from vcrf.arguments.parameters import COUNT, GRAPH_ESTIMATOR, check, check_kind
 from vcrf.arguments.recipes import is_open
 from vcrf.arguments.running import combined_callback, n_threads, warn_unless_converged
 from vcrf.complexity.choices import family_complexities
 from vcrf.errors import InputError, NotFittedError
-from vcrf.estimators.graph_data import GraphData, allowed_values, graph_loss, read_sample, read_training
+from vcrf.estimators.graph_data import (
+    GraphData,
+    allowed_values,
+    check_choices,
+    check_features,
+    graph_loss,
+    read_sample,
+    read_training,
+)
 from vcrf.estimators.trained import Trained
 from vcrf.families.text import Text
+from vcrf.graphs.example import as_graphs, edges_of
 from vcrf.graphs.inference import GraphInference, is_tight
 from vcrf.graphs.layout import Layout, make_layout
 from vcrf.graphs.reading import collect, read_parts, skeletons
@@ -86,8 +96,8 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
     exact_fraction_ : float
         Share of the training graphs whose sums are exact.
     objective_, gap_ : float
-        Value of the problem above at the weights (relaxed: an upper bound of it), and how far it can be above the
-        optimum of the problem solved.
+        Value of the problem above at the weights (relaxed: an upper bound of it, unless labels are open), and how far
+        it can be above the optimum of the problem solved.
     exact_gap_ : float
         The same for the exact problem: `gap_`, or infinite where some graph was relaxed.
     norm_, base_strength_, complexity_strength_, l1_ratio_, loss_, tol_
@@ -275,12 +285,14 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
 
     def predict_edge_marginals(self, X: Iterable[Any]) -> list[list[Floats]]:
         """Posterior of the labels of each edge (or larger factor): a table an edge, one axis a node."""
-        scored = self._scored(X)
+        graphs = as_graphs(X)
+        scored = self._scored(graphs)
         infer, layout = scored.inference, scored.layout
         parts = infer.probabilities(scored.scores, _SWEEPS)
         infer.close()
         out: list[list[Floats]] = []
-        for i, skeleton in enumerate(layout.skeletons):
+        for i, (x, skeleton) in enumerate(zip(graphs, layout.skeletons, strict=True)):
+            given = edges_of(x, i)
             tables = []
             for p in range(len(skeleton.types), len(skeleton.kinds)):
                 at = int(layout.part_ptr[i]) + p
@@ -290,12 +302,16 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
                     raise InputError(
                         "Tables of edges without direction have no order of their nodes: train with directed=True."
                     )
-                tables.append(flat.reshape(shape).copy())
+                table = flat.reshape(shape).copy()
+                # Without direction an edge between two types runs from the first type, whatever was given.
+                is_turned = bool(given) and given[p - len(skeleton.types)] != skeleton.scopes[p]
+                tables.append(table.T.copy() if is_turned else table)
             out.append(tables)
         return out
 
     def predict_kbest(self, X: Iterable[Any], k: int = 5) -> list[list[tuple[list[Label], float]]]:
         """Find the k best labellings of each graph with their probabilities, best first; exact graphs only."""
+        check_kind("k", COUNT, k)
         scored = self._scored(X)
         infer, layout = scored.inference, scored.layout
         totals, _ = infer.values(scored.scores, infer.no_messages(), 0)
@@ -312,6 +328,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         self, X: Iterable[Any], n: int = 1, random_state: np.random.Generator | int | None = None
     ) -> list[list[list[Label]]]:
         """Draw n labellings of each graph from the posterior; exact graphs only."""
+        check_kind("n", COUNT, n)
         rng = generator_of(self.random_state if random_state is None else random_state)
         scored = self._scored(X)
         out = [
@@ -322,19 +339,20 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         return out
 
     def score(self, X: Sequence[Any], y: Iterable[Any], sample_weight: Sequence[float] | None = None) -> float:
-        """Share of nodes with the right label."""
+        """Share of nodes with the right label; those without a single known label (None, a set) do not count."""
         truth, found = listed_labels(y), self.predict(X)
         if len(truth) != len(found):
             raise InputError(f"X and y differ in length: got {len(found)} graphs and {len(truth)} lists of labels.")
-        weights = np.ones(len(truth)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weights = np.ones(len(truth)) if sample_weight is None else checked_weights(sample_weight, len(truth))
         hits = total = 0.0
         for i, (right, labels) in enumerate(zip(truth, found, strict=True)):
             if len(right) != len(labels):
                 raise InputError(f"Example {i} has {len(labels)} nodes and {len(right)} labels: expected one a node.")
-            hits += weights[i] * sum(a == b for a, b in zip(right, labels, strict=True))
-            total += weights[i] * len(labels)
+            known = [(a, b) for a, b in zip(right, labels, strict=True) if not is_unknown(a)]
+            hits += weights[i] * sum(a == b for a, b in known)
+            total += weights[i] * len(known)
         if total == 0.0:
-            raise InputError("score needs at least one node, got none.")
+            raise InputError("score needs at least one node with a known label and a weight, got none.")
         return float(hits / total)
 
     def explain(self, x: Any) -> list[NodeExplanation]:
@@ -380,8 +398,9 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
     def _scored(self, X: Iterable[Any]) -> _Scored:
         model = self._model()
         kinds = model.kinds
-        raw = collect(list(X), kinds.directed, kinds.types)
+        raw = collect(as_graphs(X), kinds.directed, kinds.types)
         layout = make_layout(kinds, skeletons(raw, kinds), self.max_table, self.block_width)
+        check_features(raw, model)
         text, _, _ = read_parts(raw, kinds, layout.part_ptr, model.scales)
         scores = model.scores(text, layout)
         if any(allowed is not None for allowed in raw.allowed):
@@ -391,6 +410,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
                 for allowed, n in zip(raw.allowed, sizes, strict=True)
                 for choice in (allowed if allowed is not None else [None] * n)
             ]
+            check_choices(choices)
             mask = allowed_values(layout, choices)
             self._check_possible(layout, mask)
             scores[layout.node_scores[~mask]] = -np.inf

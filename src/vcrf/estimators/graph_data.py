@@ -13,8 +13,9 @@ from vcrf.arguments.inputs import checked_weights, listed_labels
 from vcrf.arguments.open_labels import is_open, named
 from vcrf.complexity.report import model_families
 from vcrf.errors import InputError
+from vcrf.graphs.example import as_graphs
 from vcrf.graphs.layout import Layout, make_layout
-from vcrf.graphs.reading import RawGraphs, Scale, collect, find_kinds, read_parts, skeletons
+from vcrf.graphs.reading import RawGraphs, Scale, collect, find_kinds, has_features, read_parts, skeletons
 from vcrf.losses import Loss
 from vcrf.model.graphs import GraphModel
 from vcrf.problem.graphs import GraphProblem, build_graph_problem
@@ -37,7 +38,7 @@ def read_training(
     block_width: int,
 ) -> GraphData:  # fmt: skip
     """Check X and y and build the problem; graphs without nodes and of weight 0 are left out."""
-    graphs, listed = list(X), listed_labels(y)
+    graphs, listed = as_graphs(X), listed_labels(y)
     if len(graphs) != len(listed):
         raise InputError(f"X and y differ in length: got {len(graphs)} graphs and {len(listed)} lists of labels.")
     weights = np.ones(len(graphs)) if sample_weight is None else checked_weights(sample_weight, len(graphs))
@@ -64,10 +65,17 @@ def read_training(
 
 def read_sample(X: Sequence[Any], y: Any, model: GraphModel, max_table: int, block_width: int) -> GraphData:
     """Graphs with labels that a model knows, as a problem with the model's families."""
-    graphs, listed, kinds = list(X), listed_labels(y), model.kinds
+    graphs, listed, kinds = as_graphs(X), listed_labels(y), model.kinds
     raw = collect(graphs, kinds.directed, kinds.types)
-    if [len(types) for types in raw.node_types] != [len(labels) for labels in listed]:
+    sizes = [len(types) for types in raw.node_types]
+    if sizes != [len(labels) for labels in listed]:
         raise InputError("X and y differ: expected one label a node.")
+    if 0 in sizes:
+        # Training leaves them out too.
+        kept = [i for i, size in enumerate(sizes) if size]
+        graphs, listed = [graphs[i] for i in kept], [listed[i] for i in kept]
+        raw = collect(graphs, kinds.directed, kinds.types)
+    check_features(raw, model)
     layout = make_layout(kinds, skeletons(raw, kinds), max_table, block_width)
     if not len(layout.types):
         raise InputError("A bound needs a sample: the graphs have no nodes.")
@@ -80,6 +88,33 @@ def read_sample(X: Sequence[Any], y: Any, model: GraphModel, max_table: int, blo
     numbers, _ = _numbers(layout, listed)
     problem = build_graph_problem(text, layout, numbers, model_families(model))
     return GraphData(problem, raw, dict(model.scales), graphs, listed)
+
+
+def check_features(raw: RawGraphs, model: GraphModel) -> None:
+    """Refuse features of another form than those of training: an array has no names, and a list no columns."""
+    kinds = model.kinds
+    trained = {family.name for family in model.families}
+    for number, kind in enumerate(kinds.kinds, 1):
+        prefix = kinds.full_name(number)
+        own = {name.removeprefix(f"{prefix} ") for name in trained if name.startswith(f"{prefix} ")} - {"bias"}
+        for piece in raw.pieces.get((kind.name, kind.types), []):
+            if not has_features(piece.features) or not own:
+                continue
+            is_array = hasattr(piece.features, "shape")
+            if is_array and number not in model.scales and own != {"x"}:
+                raise InputError(f"Example {piece.example}: features of {prefix!r} are an array, in training a list.")
+            if not is_array and number in model.scales:
+                raise InputError(f"Example {piece.example}: features of {prefix!r} are a list, in training an array.")
+
+
+def check_choices(choices: Sequence[Any]) -> None:
+    """Refuse in `allowed` what is neither a label, None nor a collection of labels."""
+    for choice in choices:
+        for label in choice if isinstance(choice, (set, frozenset, list, tuple)) else (choice,):
+            if label is not None and not isinstance(label, (str, Integral)):
+                raise InputError(
+                    f"`allowed` has {label!r:.60}: expected None, a label (str or int) or a set of labels."
+                )
 
 
 def _check_labels(y: list[list[Any]]) -> None:
@@ -201,14 +236,22 @@ def _given(loss: Callable[..., Any], data: GraphData) -> Floats:
         place = {scope: first + p for p, scope in enumerate(skeleton.scopes)}
         for nodes, costs in loss(graph, labels):
             scope = tuple(int(v) for v in nodes)
+            is_turned = scope not in place and scope[::-1] in place
+            if is_turned:
+                scope = scope[::-1]
             if scope not in place:
                 raise InputError(f"Example {i}: the loss has a cost for nodes {scope}, which no node or edge joins.")
             part = place[scope]
             types = [int(skeleton.types[v]) for v in scope]
-            if data.raw.sizes == {} and layout.kinds.symmetric[int(layout.kind_of[part]) - 1]:
+            if layout.kinds.symmetric[int(layout.kind_of[part]) - 1]:
                 raise InputError("Costs of pairs need directed edges: use `directed=True`.")
             for names, cost in costs.items():
                 listed = names if isinstance(names, tuple) else (names,)
+                if len(listed) != len(scope):
+                    raise InputError(
+                        f"Example {i}: the loss has a cost for {names!r} at nodes {scope}: one label each."
+                    )
+                listed = listed[::-1] if is_turned else listed
                 code = 0
                 for t, label in zip(types, listed, strict=True):
                     if label not in number[t]:

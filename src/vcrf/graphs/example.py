@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from vcrf.errors import InputError
 from vcrf.graphs.graph import FactorGraph
-from vcrf.types import Ints
+from vcrf.types import Floats, Ints
 
 NODE, EDGE = "node", "edge"
 
@@ -55,9 +56,13 @@ class Graph:
 
     def __post_init__(self) -> None:
         if isinstance(self.nodes, Mapping):
+            self.nodes = {t: _plain(block) for t, block in self.nodes.items()}
             if self.node_type is not None:
                 raise InputError("`nodes` is a dict from node type to features, which has the types: drop `node_type`.")
             self.node_type = [str(t) for t, block in self.nodes.items() for _ in range(_length(block))]
+        else:
+            self.nodes = _plain(self.nodes)
+        self.edge_features = _plain(self.edge_features)
         self.edges = _edge_array(self.edges)
         self._check()
 
@@ -71,11 +76,10 @@ class Graph:
     def blocks(self) -> list[tuple[str, Ints, Any]]:
         """Type, numbers of nodes and features of the nodes of each type."""
         if isinstance(self.nodes, Mapping):
-            ends = np.cumsum([_length(block) for block in self.nodes.values()])
-            starts = [0, *ends[:-1].tolist()]
+            ends = np.cumsum([0, *(_length(block) for block in self.nodes.values())]).tolist()
             return [
                 (str(t), np.arange(a, b), block)
-                for (t, block), a, b in zip(self.nodes.items(), starts, ends.tolist(), strict=True)
+                for (t, block), (a, b) in zip(self.nodes.items(), pairwise(ends), strict=True)
             ]
         return _by_type(self.node_type, NODE, self.n_nodes, self.nodes)
 
@@ -107,9 +111,22 @@ class Graph:
             for name in [] if names is None else names:
                 _checked_type(name)
         if self.node_weight is not None:
-            weights = np.asarray(self.node_weight, np.float64)
-            if not np.all((weights >= 0.0) & (weights < np.inf)):
-                raise InputError("`node_weight` must be finite numbers that are not negative.")
+            weights = _numbers(self.node_weight)
+            if weights is None or weights.ndim != 1 or not np.all((weights >= 0.0) & (weights < np.inf)):
+                raise InputError("`node_weight` must be a list of finite numbers that are not negative.")
+
+
+def as_graphs(X: Any) -> list[Any]:
+    """Check that X is a collection of examples, and list it."""
+    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+        raise InputError(f"X must be a list of graphs, got {type(X).__name__}. Pass [graph] for one.")
+    return list(X)
+
+
+def edges_of(x: Any, number: int) -> list[tuple[int, ...]]:
+    """The edges of an example as they were given; nothing of a FactorGraph."""
+    graph = as_graph(x, number)
+    return [] if isinstance(graph, FactorGraph) else list(map(tuple, graph.edges.tolist()))
 
 
 def as_graph(x: Any, number: int) -> Graph | FactorGraph:
@@ -127,20 +144,43 @@ def as_graph(x: Any, number: int) -> Graph | FactorGraph:
     )
 
 
+def _plain(block: Any) -> Any:
+    """Sparse matrices whose rows can be taken, and tables of other libraries as arrays."""
+    if hasattr(block, "tocsr"):
+        return block.tocsr()
+    is_count = isinstance(block, (int, np.integer))
+    return np.asarray(block) if hasattr(block, "shape") and not is_count else block
+
+
 def _length(block: Any) -> int:
     if isinstance(block, (int, np.integer)) and not isinstance(block, bool):
+        if block < 0:
+            raise InputError(f"A number of nodes cannot be negative, got {block}.")
         return int(block)
-    if hasattr(block, "shape"):
-        return int(block.shape[0]) if block.shape else 0
-    if isinstance(block, (str, bytes)) or not hasattr(block, "__len__"):
+    if hasattr(block, "shape") and block.shape:
+        return int(block.shape[0])
+    if isinstance(block, (str, bytes)) or not hasattr(block, "__len__") or hasattr(block, "shape"):
         raise InputError(
             f"Features must be an array, a sparse matrix or a list with one entry each, got {type(block).__name__}."
         )
     return len(block)
 
 
+def _numbers(given: Any) -> Floats | None:
+    """As an array of floats; None if they are not."""
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
 def _edge_array(edges: Any) -> Ints:
-    array = np.asarray(edges if edges is not None else ())
+    if edges is not None and not hasattr(edges, "__len__") and isinstance(edges, Iterable):
+        edges = list(edges)
+    try:
+        array = np.asarray(edges if edges is not None else ())
+    except ValueError:
+        raise InputError("`edges` must be pairs of whole numbers: they have different lengths.") from None
     if array.size == 0:
         return np.zeros((0, 2), np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":

@@ -258,11 +258,11 @@ def read_parts(
             zeros,
             np.ones(len(zeros)),
         )
-        given = [(p, at) for p, at in zip(pieces, positions, strict=True) if _has_features(p.features)]
+        given = [(p, at) for p, at in zip(pieces, positions, strict=True) if has_features(p.features)]
         if not given:
             continue
         if all(hasattr(piece.features, "shape") for piece, _ in given):
-            scale = _add_numbers(found, number, prefix, given, own.get(number), is_scaled and scales is None)
+            scale = _add_numbers(found, number, prefix, given, own.get(number), scales is None, is_scaled)
             if scale is not None:
                 own[number] = scale
         else:
@@ -279,7 +279,8 @@ def _is_sparse(matrix: Any) -> bool:
     return hasattr(matrix, "tocsr")
 
 
-def _has_features(features: Any) -> bool:
+def has_features(features: Any) -> bool:
+    """Whether there are any: not only a number of nodes."""
     return features is not None and not isinstance(features, (int, np.integer)) and _n_rows(features) > 0
 
 
@@ -288,8 +289,9 @@ def _n_rows(features: Any) -> int:
 
 
 def _add_numbers(
-    found: _Attributes, kind: int, prefix: str, given: list[tuple[Piece, Ints]], scale: Scale | None, is_scaled: bool
-) -> Scale | None:
+    found: _Attributes, kind: int, prefix: str, given: list[tuple[Piece, Ints]], scale: Scale | None, is_training: bool,
+    is_scaled: bool,
+) -> Scale | None:  # fmt: skip
     """Rows of numbers: one source for all columns."""
     width = None if scale is None else len(scale.mean)
     for piece, _ in given:
@@ -304,8 +306,9 @@ def _add_numbers(
             )
     matrix = _joined(given, prefix)
     is_sparse = _is_sparse(matrix)
-    if scale is None and is_scaled:
-        scale = _find_scale(matrix)
+    if scale is None and is_training:
+        # Without scaling it says how many columns there are.
+        scale = _find_scale(matrix) if is_scaled else Scale(np.zeros(matrix.shape[1]), np.ones(matrix.shape[1]))
     if is_sparse:
         listed = matrix.tocoo()
         rows, columns, values = listed.row.astype(np.int64), listed.col.astype(np.int64), listed.data

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from vcrf.kernels.blocks import PassOutput
 
 LATTICES = ("auto", "dense", "patterns")
+# With more labels the dense lattice's exact Hessians cost more than all passes; those of the automaton are drawn.
+MOST_DENSE_LABELS = 16
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
@@ -195,11 +197,12 @@ class Chain:
 def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
 
-    With "auto" problems of order 2 are dense, unless scans keep posteriors of all arcs and these are too many; above,
-    each working set has the cheaper of the two.
+    With "auto" problems of order 2 are dense, unless labels are many or scans keep posteriors of all arcs and these are
+    too many; else each working set has the cheaper of the two.
     """
     check_lattice(lattice)
-    is_small = problem.order == 2 and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
+    is_small = problem.order == 2 and problem.n_labels <= MOST_DENSE_LABELS
+    is_small = is_small and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
     if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
         check_dense(problem.n_labels, problem.order)
         return True
