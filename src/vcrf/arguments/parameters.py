@@ -231,6 +231,13 @@ ESTIMATOR = (
         "the class of the word and of its neighbours are added. The model keeps the table.",
         flag="--word-classes", metavar="FILE",
     ),
+    Parameter(
+        "components", None, Other("'all', or names of components like 'UPOS,Case'"),
+        "Features of parts of labels too, where these are bundles: all, or names like UPOS,Case.",
+        "Each family of single labels gets a second one, with a complexity of its own, on the components NAME=VALUE of "
+        "labels like UPOS=NOUN|Case=Nom: rare labels share what is known of their parts. None: whole labels alone.",
+        flag="--components", metavar="all|NAMES",
+    ),
 )  # fmt: skip
 
 # Of functions: readers, `tune`, `learn_classes`, bounds.

@@ -407,8 +407,9 @@ class _Run(Run):
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
         column, kind, _ = self.problem.split_features(features)
         # One kind more at a time: with smaller parts in place, most of the larger ones are no violators any more.
-        reach = max(state.plan.order + 1, int(min(kind, default=2)))
-        near = np.flatnonzero(kind <= reach)
+        part_size = self.problem.part_sizes(kind)
+        reach = max(state.plan.order + 1, int(min(part_size, default=2)))
+        near = np.flatnonzero(part_size <= reach)
         features, size, column, kind = features[near], size[near], column[near], kind[near]
         work = self.objective.work(column, kind)
         costly = np.flatnonzero(work)

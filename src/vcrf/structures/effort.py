@@ -54,6 +54,9 @@ def estimate(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dens
     n_arcs, n_states = n_labels**order, n_labels ** max(order - 1, 1)
     counts = np.diff(problem.columns.ptr)
     n_scanned = sum(float(counts[keep & problem.has_order(k)].sum()) * n_labels**k for k in range(1, order + 1))
+    if problem.components is not None:
+        of_values = float(counts[keep & problem.has_order(problem.component_kind)].sum())
+        n_scanned += of_values * len(problem.components) + n_tokens * len(problem.components.labels)
     seconds = 1e-9 * _NANOSECONDS * (n_tokens * n_arcs + n_scanned) / min(threads, n_blocks)
     tables = (2 * n_blocks + _TABLES) * n_arcs
     messages = 2.0 * n_tokens * n_states if is_dense and order > 1 else 0.0
