@@ -102,6 +102,14 @@ def test_chosen_components_alone_have_features(data) -> None:
     assert all(r[name] < r[name.removeprefix("components:")] for name in r if name.startswith("components:"))
 
 
+def test_characters_of_positional_tags_are_components() -> None:
+    """Protects `components="positions"`: one value for each place and character, none for `-`."""
+    tagger = VCRF(components="positions", base_strength=0.05).fit([["a", "b", "c"]], [["NNs", "NV-", "V--"]])
+    table = tagger.model_.components
+    assert table.names == ["1=N", "1=V", "2=N", "2=V", "3=s"]
+    assert [tagger.classes_[i] for i in table.labels[table.ptr[0] : table.ptr[1]]] == ["NNs", "NV-"]
+
+
 def test_a_start_and_a_vote_take_components(tagger, data) -> None:
     """Protects a warm start, which ends at the same optimum, and votes, whose weights are of labels."""
     again = VCRF(components="all", base_strength=0.005, n_jobs=1).fit(*data, start=tagger)
@@ -123,6 +131,7 @@ def test_development_errors_are_those_of_the_model(data) -> None:
     [
         (VCRF(components="all"), [["U=N", "noun"]], "'noun'"),
         (VCRF(components="Case"), [["U=N", "U=V"]], "'Case'.*There are: U"),
+        (VCRF(components="positions"), [["NN-", "NN"]], "'NN'"),
         (VCRF(components=3), [["U=N", "U=V"]], "components"),
         (VCRF(components="all", norm="group"), [["U=N", "U=V"]], "group"),
         (VCRF(components="all", complexities="rademacher"), [["U=N", "U=V"]], "rademacher"),

@@ -232,10 +232,11 @@ ESTIMATOR = (
         flag="--word-classes", metavar="FILE",
     ),
     Parameter(
-        "components", None, Other("'all', or names of components like 'UPOS,Case'"),
-        "Features of parts of labels too, where these are bundles: all, or names like UPOS,Case.",
+        "components", None, Other("'all', 'positions', or names of components like 'UPOS,Case'"),
+        "Features of parts of labels too: all of bundles, names like UPOS,Case, or positions of tags like NNN-3SN--.",
         "Each family of single labels gets a second one, with a complexity of its own, on the components NAME=VALUE of "
-        "labels like UPOS=NOUN|Case=Nom: rare labels share what is known of their parts. None: whole labels alone.",
+        "labels like UPOS=NOUN|Case=Nom: rare labels share what is known of their parts. Of positional tags the "
+        "components are their characters. None: whole labels alone.",
         flag="--components", metavar="all|NAMES",
     ),
 )  # fmt: skip

@@ -65,13 +65,17 @@ class Components:
         return index, self.labels[place]
 
 
+POSITIONS = "positions"
+
+
 def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None = None) -> Components:
-    """The components of bundles.
+    """The components of bundles, or the characters of positional tags.
 
     Parameters
     ----------
     labels : all labels, by number
-    chosen : names of components (UPOS, Case); None for all
+    chosen : names of components (UPOS, Case); None for all; ["positions"] for tags like NNN-3SN--, whose character i
+        is the component i (`-` is none)
 
     Raises
     ------
@@ -80,14 +84,16 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
     """
     found: dict[str, list[int]] = {}
     names = set()
+    is_positional = chosen is not None and list(chosen) == [POSITIONS]
+    length = len(str(labels[0])) if len(labels) else 0
     for number, label in enumerate(labels):
         if not isinstance(label, str):
             raise InputError(f"Label {label!r} is no bundle of components like UPOS=NOUN|Case=Nom: it is no str.")
-        for name, value in components_of(label):
+        for name, value in _positions_of(label, length) if is_positional else components_of(label):
             names.add(name)
-            if chosen is None or name in chosen:
+            if chosen is None or is_positional or name in chosen:
                 found.setdefault(f"{name}={value}", []).append(number)
-    unknown = sorted(set(chosen or ()) - names)
+    unknown = [] if is_positional else sorted(set(chosen or ()) - names)
     if unknown or not found:
         known = ", ".join(sorted(names)) or "none"
         raise InputError(
@@ -96,3 +102,13 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
     values = sorted(found)
     ptr = np.cumsum([0, *(len(found[value]) for value in values)], dtype=np.int64)
     return Components(values, ptr, np.concatenate([found[value] for value in values]).astype(np.uint32), len(labels))
+
+
+def _positions_of(label: str, length: int) -> list[tuple[str, str]]:
+    """The characters of a positional tag and their places, from 1."""
+    if len(label) != length:
+        raise InputError(
+            f"Label {label!r} has {len(label)} characters and others {length}: components by position need labels of "
+            "one length. Leave `components` out."
+        )
+    return [(str(i), character) for i, character in enumerate(label, 1) if character != "-"]

@@ -65,8 +65,8 @@ class Chain:
         self.n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
         self.is_dense = is_dense(problem, lattice, keeps_arcs)
         self.is_forced = lattice == "patterns"
-        self.may_use_pairs = lattice == "auto" and self.is_dense and may_use_pairs(problem)
-        check_effort(problem, keep, threads, self.n_blocks, self.is_dense)
+        self.may_use_pairs = lattice == "auto" and self.is_dense and not keeps_arcs and may_use_pairs(problem)
+        check_effort(problem, keep, threads, self.n_blocks, self.is_dense, self.may_use_pairs)
         self.workers = Workers(threads)
         self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MANY_LABELS = 128
 _ARCS_PER_PAIR = 8
 # Sums of all pairs are made in so many parts, of so many tokens at a time.
-_PARTS, _TOKENS = 4, 1024
+PARTS, _TOKENS = 4, 1024
 
 
 def may_use_pairs(problem: Problem) -> bool:
@@ -98,7 +98,7 @@ class PairPotentials:
         n_labels, n_pairs = problem.n_labels, len(self.plan.table_features)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         has_outer = self.has_outer and not values_only
-        parts = cut(problem.sent_ptr, _PARTS)
+        parts = cut(problem.sent_ptr, PARTS)
         number = {a: i for i, a in enumerate(parts)}
         counts = np.zeros((len(parts), n_pairs))
         outer = np.zeros((len(parts) if has_outer else 0, n_labels, n_labels))
