@@ -131,7 +131,7 @@ def test_development_errors_are_those_of_the_model(data) -> None:
     [
         (VCRF(components="all"), [["U=N", "noun"]], "'noun'"),
         (VCRF(components="Case"), [["U=N", "U=V"]], "'Case'.*There are: U"),
-        (VCRF(components="positions"), [["NN-", "NN"]], "'NN'"),
+        (VCRF(components="positions"), [["NN-", "NN"]], "'NN-' has 3 characters"),
         (VCRF(components=3), [["U=N", "U=V"]], "components"),
         (VCRF(components="all", norm="group"), [["U=N", "U=V"]], "group"),
         (VCRF(components="all", complexities="rademacher"), [["U=N", "U=V"]], "rademacher"),
