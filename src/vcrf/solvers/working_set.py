@@ -193,6 +193,7 @@ class _Run(Run):
                 return Status.STATIONARY
             self.check_limit()
             self.state = self._next_working_set(self.state, point, scan)
+            del point, scan  # a pass has a number for each label at each token
             before = self.state.objective
             self.state = self._minimise(self.state, n_steps)
             self._check_settled(self.state)

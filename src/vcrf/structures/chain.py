@@ -22,7 +22,7 @@ from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
 from vcrf.structures.pairs import PairPotentials, is_sparse, may_use_pairs, pair_potentials, scan_plain_pairs
-from vcrf.structures.plan import ChainPlan, compile_features
+from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
@@ -79,6 +79,8 @@ class Chain:
     def compile(self, features: Ints) -> ChainPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         plan = compile_features(self.problem, self.groups, features)
+        if self.may_use_pairs:
+            plan = replace(plan, scored=without_empty_keys(plan))
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
     @property

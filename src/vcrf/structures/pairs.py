@@ -82,6 +82,11 @@ class PairPotentials:
         """Gradient of the plan's pairs: their counts."""
         return counts
 
+    @property
+    def scored(self) -> ChainPlan:
+        """The plan that `scores` are of."""
+        return scored_plan(self.plan)
+
     @cached_property
     def _dense(self) -> Tables:
         """Tables of all pairs, for sentences in the log domain."""
@@ -111,7 +116,7 @@ class PairPotentials:
                 t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
                 alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
                 kernels.pair_pass.pair_pass(
-                    sentences, i, j, n_labels, self.plan.rows, self.scores, self.pairs, tables, self.corrections,
+                    sentences, i, j, n_labels, self.scored.rows, self.scores, self.pairs, tables, self.corrections,
                     values_only, counts[number[first]], alpha, back, output,
                 )  # fmt: skip
                 if has_outer:
@@ -146,7 +151,7 @@ class PairPotentials:
         for i in np.flatnonzero(output.hard).tolist():
             t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
             node = np.empty((t1 - t0) * n_labels)
-            kernels.potentials.node_scores(self.plan.rows, self.scores, t0, t1, node)
+            kernels.potentials.node_scores(self.scored.rows, self.scores, t0, t1, node)
             tables = self._dense
             found = np.zeros(len(tables.log))
             arcs = redo_hard_sentence(
@@ -156,6 +161,11 @@ class PairPotentials:
             if len(expected):
                 for here in arcs[1:]:
                     expected += sentences.weights[i] * here.reshape(n_labels, n_labels)
+
+
+def scored_plan(plan: ChainPlan) -> ChainPlan:
+    """The plan without empty keys, where there is one."""
+    return plan if plan.scored is None else plan.scored
 
 
 def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -> PairPotentials:
@@ -172,10 +182,8 @@ def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], factor[order] - base,
         base, shift,
     )  # fmt: skip
-    return PairPotentials(
-        chain, plan, w, key_scores(plan, w, n_labels, chain.workers), pairs, slot_corrections(plan, w, chain.workers),
-        has_outer,
-    )  # fmt: skip
+    by_key = key_scores(scored_plan(plan), w, n_labels, chain.workers)
+    return PairPotentials(chain, plan, w, by_key, pairs, slot_corrections(plan, w, chain.workers), has_outer)
 
 
 def scan_plain_pairs(chain: Chain, sums: ChainSums, wanted: Wanted) -> Scan:
