@@ -54,7 +54,7 @@ def pairs_are_plain(problem):
 
 
 @settings(max_examples=80)
-@given(PAPER, st.sampled_from([0.5, 5.0, 40.0, 1000.0]), st.integers(0, 99))
+@given(PAPER, st.sampled_from([0.5, 5.0, 40.0, 150.0, 1000.0]), st.integers(0, 99))
 def test_values_and_gradients_are_those_of_all_arcs(case, scale, seed):
     """Protects sums by differences, in full where these cancel, and in the log domain for large weights."""
     rng = np.random.default_rng(seed)

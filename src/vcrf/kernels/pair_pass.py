@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.potentials import MAX_RANGE, node_scores, shift_nodes
 from vcrf.types import Floats, Ints, UInts32
 
 # A sum of differences that is smaller than this share of what it started from has lost digits.
@@ -96,22 +96,47 @@ def _count(n_labels: int, pairs: SparsePairs, alpha: Floats, back: Floats, weigh
 
 
 @kernel
+def _shift_and_flag(
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, pair_span: float,
+    out: PassOutput,
+) -> None:  # fmt: skip
+    """Shift the node scores, set out.values to minus the true labels' scores, flag sentences for the log domain.
+
+    Sums over the labels before, or after, differ from label to label by no more than the scores of pairs do. So a label
+    whose score is 700 nats below the best one of its token, where scores are clipped, has a posterior below
+    exp(2 span - 700), which is nothing, however far below it is: scores of labels flag no sentence unless they are no
+    numbers.
+    """
+    t0 = sentences.ptr[first]
+    span = np.empty(sentences.ptr[last] - t0)
+    for i in range(first, last):
+        a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
+        out.values[i] = -shift_nodes(
+            node, n_labels, sentences.y, t0, a, z, sentences.costs[i], sentences.allowed, False, span, shift
+        )
+        out.hard[i] = 0 if 2.0 * pair_span < MAX_RANGE else 1
+        for t in range(a, z):
+            if not span[t] < np.inf:
+                out.hard[i] = 1
+
+
+@kernel
 def pair_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, pairs: SparsePairs,
-    tables: Tables, cor: Corrections, values_only: bool, counts: Floats, messages: Floats, back: Floats,
+    span: float, values_only: bool, counts: Floats, messages: Floats, back: Floats,
     out: PassOutput,
 ) -> None:  # fmt: skip
     """One forward-backward over a block of sentences.
 
-    counts (n_pairs,) gets expected less true counts; messages and back (tokens of the block, L) are alpha and back, of
-    hard sentences zeros.
+    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected less true counts; messages and back (tokens
+    of the block, L) are alpha and back, of hard sentences zeros.
     """
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
     hard, values, residuals = out.hard, out.values, out.residuals.reshape(-1, n_labels)
     t0, t1 = sent_ptr[first], sent_ptr[last]
     node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, False, out)
+    _shift_and_flag(sentences, first, last, n_labels, node, shift, span, out)
     bits = np.empty(n_labels, np.uint64)
     node2 = node.reshape(-1, n_labels)
     scale, entered, beta = np.empty(t1 - t0), np.empty(n_labels), np.empty(n_labels)

@@ -92,14 +92,14 @@ class PairPotentials:
         """Tables of all pairs, for sentences in the log domain."""
         return build_tables(self.plan, self.w, self.chain.problem.n_labels, 2)
 
-    def _tables(self) -> Tables:
-        """What flags sentences: the order, and how far scores of pairs can differ."""
-        none, scores = np.zeros(0), self.w[self.plan.table_features]
-        span = float(scores.max(initial=0.0) - scores.min(initial=0.0))
-        return kernels.blocks.Tables(2, np.zeros(0, np.int64), none, none, none, none, none, span)
+    @property
+    def _span(self) -> float:
+        """How far scores of pairs differ."""
+        scores = self.w[self.plan.table_features]
+        return float(scores.max(initial=0.0) - scores.min(initial=0.0))
 
     def _pass(self, output: kernels.blocks.PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
-        problem, tables = self.chain.problem, self._tables()
+        problem, span = self.chain.problem, self._span
         n_labels, n_pairs = problem.n_labels, len(self.plan.table_features)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         has_outer = self.has_outer and not values_only
@@ -116,7 +116,7 @@ class PairPotentials:
                 t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
                 alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
                 kernels.pair_pass.pair_pass(
-                    sentences, i, j, n_labels, self.scored.rows, self.scores, self.pairs, tables, self.corrections,
+                    sentences, i, j, n_labels, self.scored.rows, self.scores, self.pairs, span,
                     values_only, counts[number[first]], alpha, back, output,
                 )  # fmt: skip
                 if has_outer:
