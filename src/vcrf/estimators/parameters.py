@@ -171,7 +171,7 @@ class Parameters(SequenceEstimator):
                 f"`complexities={self.complexities!r}` counts tag patterns alone: with `components` use 'paper', or a "
                 "number for each family."
             )
-        given = self.components
+        given: Any = self.components
         names = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
         if not names or not all(isinstance(name, str) and name.strip() for name in names):
             raise InputError(f"`components` must be {PARAMETERS['components'].kind.expected}, got {given!r}.")

@@ -128,8 +128,8 @@ def pair_pass(
 ) -> None:  # fmt: skip
     """One forward-backward over a block of sentences.
 
-    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected less true counts; messages and back (tokens
-    of the block, L) are alpha and back, of hard sentences zeros.
+    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected less true counts; messages and back
+    (tokens of the block, L) are alpha and back, of hard sentences zeros.
     """
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
     hard, values, residuals = out.hard, out.values, out.residuals.reshape(-1, n_labels)

@@ -35,6 +35,6 @@ def spread_components(
     rows, sizes, found, summands = rows[order], sizes[order], found[order], summands[order]
     is_first = np.ones(len(rows), bool)
     is_first[1:] = (rows[1:] != rows[:-1]) | (sizes[1:] != sizes[:-1]) | (found[1:] != found[:-1])
-    sums = np.bincount(np.cumsum(is_first) - 1, summands, int(is_first.sum()))
+    sums = np.asarray(np.bincount(np.cumsum(is_first) - 1, summands, int(is_first.sum())), np.float64)
     counts = np.bincount(rows[is_first], minlength=len(ptr) - 1)
     return Rows(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), sizes[is_first], found[is_first], sums)
