@@ -4,8 +4,8 @@
                                     [--systems whole components crfsuite] [--jobs 1]
     python benchmarks/morphology.py --growth 100 200 500 1000 2000 [--tokens 5000]
 
-Prints Markdown rows as they end, each of a process of its own. Trees are `../shared/data/graphs/NAME-trees.conllu.gz`;
-trained on the split train, measured on test. `whole` is `VCRF()`, `components` adds `components="all"`, or "positions".
+Prints Markdown rows as they end, each of a process of its own, and the difference that components make. Trees are
+`../shared/data/graphs/NAME-trees.conllu.gz`; trained on the split train, measured on test. `whole` is `VCRF()`, `components` adds `components="all"`, or "positions".
 CRFsuite gets the usual attributes (see `peers`) and its default L2 strength, by `--passes` iterations at the most.
 `--growth` takes synthetic languages of so many labels at a fixed number of tokens, one pass with its gradient, at order
 2 with the features of a first working set. Seconds are those of the processor; compiling is not in them.
@@ -28,7 +28,7 @@ import numpy as np
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage, read_corpus
 from vcrf.data.bundles import is_bundle
-from vcrf.metrics import morphology, token_error
+from vcrf.metrics import compare, morphology, token_error
 
 TREES = Path(__file__).parents[2] / "shared" / "data" / "graphs"
 SYSTEMS = ("whole", "components", "crfsuite")
@@ -91,7 +91,7 @@ def measure(name: str, tag: str, system: str, options: argparse.Namespace) -> di
         found = {name: share.rate for name, share in {**of_parts.columns, **of_parts.features}.items()}
     return {
         **facts, "labels": len(labels), "tokens": sum(map(len, X)), "sentences": len(X), "error": error.rate,
-        "low": error.low, "high": error.high, "parts": found,
+        "low": error.low, "high": error.high, "parts": found, "true": y_test, "predicted": predicted,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }  # fmt: skip
 
@@ -135,6 +135,18 @@ def _row(data: str, system: str, found: dict[str, Any]) -> str:
     )
 
 
+def _difference(runs: dict[str, dict[str, Any]]) -> str:
+    """Whole labels with and without components on the same sentences, by permutation of sentences."""
+    whole, parts = runs.get("whole", {}), runs.get("components", {})
+    if "predicted" not in whole or "predicted" not in parts:
+        return ""
+    found = compare(whole["true"], whole["predicted"], parts["predicted"])
+    return (
+        f"whole less components: {100 * found.difference:+.2f} ({100 * found.low:+.2f} to {100 * found.high:+.2f}), "
+        f"p = {found.p_value:.2g}"
+    )
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser()
@@ -167,8 +179,11 @@ def main() -> None:
     print("| data | system | whole-label error % | UPOS | UFeats | Case | cpu s | passes | relative gap | MB |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for data in options.data:
+        runs: dict[str, dict[str, Any]] = {}
         for system in options.systems:
-            print(_row(data, system, _apart([data, "--one", system], options)), flush=True)
+            runs[system] = _apart([data, "--one", system], options)
+            print(_row(data, system, runs[system]), flush=True)
+        print(_difference(runs), flush=True)
 
 
 if __name__ == "__main__":
