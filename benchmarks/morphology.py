@@ -5,7 +5,8 @@
     python benchmarks/morphology.py --growth 100 200 500 1000 2000 [--tokens 5000]
 
 Prints Markdown rows as they end, each of a process of its own, and the difference that components make. Trees are
-`../shared/data/graphs/NAME-trees.conllu.gz`; trained on the split train, measured on test. `whole` is `VCRF()`, `components` adds `components="all"`, or "positions".
+`../shared/data/graphs/NAME-trees.conllu.gz`; trained on the split train, measured on test. `whole` is `VCRF()`,
+`components` adds `components="all"`, or "positions".
 CRFsuite gets the usual attributes (see `peers`) and its default L2 strength, by `--passes` iterations at the most.
 `--growth` takes synthetic languages of so many labels at a fixed number of tokens, one pass with its gradient, at order
 2 with the features of a first working set. Seconds are those of the processor; compiling is not in them.
