@@ -21,6 +21,7 @@ from vcrf.structures.effort import check_effort
 from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
+from vcrf.structures.many_labels import gradient_by_groups
 from vcrf.structures.pairs import PairPotentials, is_sparse, may_use_pairs, pair_potentials, scan_plain_pairs
 from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
 from vcrf.structures.scan import Posteriors, scan_dense
@@ -125,10 +126,15 @@ class Chain:
     def gradient(self, sums: ChainSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
         plain = sums.potentials.plain_gradient(sums.counts)
-        g = gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.problem.n_labels, self.workers)
+        g = self._gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain)
         if sums.plan.components is not None:
             component_gradient(sums.plan.components, sums.plan, sums.of_values, g, self.workers)
         return g
+
+    def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
+        if self.may_use_pairs:
+            return gradient_by_groups(plan, residuals, plain, self.workers, power)
+        return gradient_of(plan, residuals, slots, plain, self.problem.n_labels, self.workers, power)
 
     def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
@@ -142,9 +148,7 @@ class Chain:
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
         out = np.empty_like(residuals)
         kernels.gradient.variances(residuals, weights, out)
-        curvature = gradient_of(
-            plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.problem.n_labels, self.workers, power=2
-        )
+        curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
         if plan.components is not None:
             of_values = plan.components.table.sum_labels(residuals)
             spread = np.empty_like(of_values)

@@ -51,7 +51,7 @@ def is_sparse(plan: ChainPlan, n_labels: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PairPotentials:
-    """A plan at some weights: scores of single labels by key, and of the pairs in the plan.
+    """A plan at some weights: scores of the pairs in it. Those of single labels by key are there during a pass alone.
 
     `has_outer` says whether a pass sums the posteriors of all pairs, for a scan.
     """
@@ -59,7 +59,6 @@ class PairPotentials:
     chain: Chain
     plan: ChainPlan
     w: Floats
-    scores: Floats
     pairs: SparsePairs
     corrections: Corrections
     has_outer: bool
@@ -84,8 +83,8 @@ class PairPotentials:
 
     @property
     def scored(self) -> ChainPlan:
-        """The plan that `scores` are of."""
-        return scored_plan(self.plan)
+        """The plan that scores are of."""
+        return self.plan if self.plan.scored is None else self.plan.scored
 
     @cached_property
     def _dense(self) -> Tables:
@@ -100,6 +99,7 @@ class PairPotentials:
 
     def _pass(self, output: kernels.blocks.PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
         problem, span = self.chain.problem, self._span
+        scores = key_scores(self.scored, self.w, problem.n_labels, self.chain.workers)
         n_labels, n_pairs = problem.n_labels, len(self.plan.table_features)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         has_outer = self.has_outer and not values_only
@@ -116,7 +116,7 @@ class PairPotentials:
                 t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
                 alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
                 kernels.pair_pass.pair_pass(
-                    sentences, i, j, n_labels, self.scored.rows, self.scores, self.pairs, span,
+                    sentences, i, j, n_labels, self.scored.rows, scores, self.pairs, span,
                     values_only, counts[number[first]], alpha, back, output,
                 )  # fmt: skip
                 if has_outer:
@@ -126,7 +126,7 @@ class PairPotentials:
         self.chain.workers.run(part, parts)
         expected = outer.sum(axis=0) * self._factors() if has_outer else np.zeros((0, 0))
         total = counts.sum(axis=0)
-        self._redo_hard(sentences, output, total, expected)
+        self._redo_hard(sentences, scores, output, total, expected)
         return Found(
             output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, total,
             int(np.count_nonzero(output.hard)), messages=expected,
@@ -142,6 +142,7 @@ class PairPotentials:
     def _redo_hard(
         self,
         sentences: kernels.blocks.Sentences,
+        scores: Floats,
         output: kernels.blocks.PassOutput,
         counts: Floats,
         expected: Floats,
@@ -151,7 +152,7 @@ class PairPotentials:
         for i in np.flatnonzero(output.hard).tolist():
             t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
             node = np.empty((t1 - t0) * n_labels)
-            kernels.potentials.node_scores(self.scored.rows, self.scores, t0, t1, node)
+            kernels.potentials.node_scores(self.scored.rows, scores, t0, t1, node)
             tables = self._dense
             found = np.zeros(len(tables.log))
             arcs = redo_hard_sentence(
@@ -161,11 +162,6 @@ class PairPotentials:
             if len(expected):
                 for here in arcs[1:]:
                     expected += sentences.weights[i] * here.reshape(n_labels, n_labels)
-
-
-def scored_plan(plan: ChainPlan) -> ChainPlan:
-    """The plan without empty keys, where there is one."""
-    return plan if plan.scored is None else plan.scored
 
 
 def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -> PairPotentials:
@@ -182,8 +178,7 @@ def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], factor[order] - base,
         base, shift,
     )  # fmt: skip
-    by_key = key_scores(scored_plan(plan), w, n_labels, chain.workers)
-    return PairPotentials(chain, plan, w, by_key, pairs, slot_corrections(plan, w, chain.workers), has_outer)
+    return PairPotentials(chain, plan, w, pairs, slot_corrections(plan, w, chain.workers), has_outer)
 
 
 def scan_plain_pairs(chain: Chain, sums: ChainSums, wanted: Wanted) -> Scan:
