@@ -17,7 +17,12 @@ def many_labels(n_labels: int) -> tuple[list[list[str]], list[list[str]]]:
 
 
 @pytest.mark.parametrize(
-    "estimator", [VCRF(n_jobs=1), VCRF(recipe="paper", n_jobs=1, norm="group", base_strength=1e-3), M3N(n_jobs=1)]
+    "estimator",
+    [
+        VCRF(n_jobs=1, inference="dense"),
+        VCRF(recipe="paper", n_jobs=1, norm="group", base_strength=1e-3, inference="dense"),
+        M3N(n_jobs=1),
+    ],
 )
 def test_a_long_pass_is_told_before_it_begins(estimator: VCRF) -> None:
     """With the time, the memory, and what to do."""

@@ -231,6 +231,14 @@ ESTIMATOR = (
         "the class of the word and of its neighbours are added. The model keeps the table.",
         flag="--word-classes", metavar="FILE",
     ),
+    Parameter(
+        "components", None, Other("'all', 'positions', or names of components like 'UPOS,Case'"),
+        "Features of parts of labels too: all of bundles, names like UPOS,Case, or positions of tags like NNN-3SN--.",
+        "Each family of single labels gets a second one, with a complexity of its own, on the components NAME=VALUE of "
+        "labels like UPOS=NOUN|Case=Nom: rare labels share what is known of their parts. Of positional tags the "
+        "components are their characters. None: whole labels alone.",
+        flag="--components", metavar="all|NAMES",
+    ),
 )  # fmt: skip
 
 # Of functions: readers, `tune`, `learn_classes`, bounds.
@@ -240,8 +248,8 @@ FUNCTIONS = (
     Parameter("dev_split", None, Other("str"), "Split of the development data; without --dev, of DATA itself.",
               flag="--dev-split", metavar="NAME"),
     Parameter("tag", None, Other("str or int"),
-              "Column of the labels: a name, or a number from 0, negative from the end.",
-              flag="--tag", metavar="upos|xpos|N"),
+              "Column of the labels: a name, or a number from 0; upos+feats: a bundle of columns.",
+              flag="--tag", metavar="upos|xpos|upos+feats|N"),
     Parameter("form", None, Other("int"), "Column of the tokens: by default 1 in CoNLL-U, 0 in a column file.",
               flag="--form", metavar="N"),
     Parameter("format", "auto", Choice(("auto", "conllu", "columns", "annotations")),

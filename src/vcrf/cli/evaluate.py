@@ -15,7 +15,7 @@ from vcrf.cli.output import print_json, print_rich, print_table, say
 if TYPE_CHECKING:
     from vcrf.data import Corpus
     from vcrf.labelling.tagger import ModelTagger
-    from vcrf.metrics import Comparison, EntityIntervals, EntityScore, EntityScores, ErrorRate, Evaluation
+    from vcrf.metrics import Comparison, EntityIntervals, EntityScore, EntityScores, ErrorRate, Evaluation, Morphology
     from vcrf.model import Model
     from vcrf.types import Label
 
@@ -30,6 +30,7 @@ class _Run(NamedTuple):
     n_unknown: int
     tokens_per_second: float
     spans: tuple[EntityScores, EntityIntervals] | None
+    morphology: Morphology | None = None
 
 
 def evaluate(
@@ -57,7 +58,8 @@ def evaluate(
     vcrf eval my.vcrf test.conllu --html report.html
 
     Intervals are for 95 %; that of the token error knows that tokens come in sentences. Unknown words are those that
-    the training data did not have. Two models are compared by a permutation test over sentences.
+    the training data did not have. Two models are compared by a permutation test over sentences. Labels that are
+    bundles (--tag upos+feats) are also compared part by part, as in the shared task of CoNLL 2018.
     """
     from vcrf.errors import InputError
 
@@ -143,7 +145,8 @@ def _run(
     n_unknown = sum(word not in known for sentence in corpus.tokens for word in sentence)
     rate = corpus.n_tokens / max(seconds, 1e-9)
     spans = _spans(corpus.labels, predicted, trained.labels)
-    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans)
+    parts = _morphology(corpus.labels, predicted, trained.labels)
+    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans, parts)
 
 
 def _tell_seen(trained: Model, corpus: Corpus, model: Path, split: str | None) -> None:
@@ -189,6 +192,16 @@ def _spans(
     return entity_scores(true, predicted), entity_intervals(true, predicted)
 
 
+def _morphology(true: list[list[str]], predicted: list[list[str]], labels: list[Label]) -> Morphology | None:
+    """Columns and features, where the labels of the model and of the data are bundles."""
+    from vcrf.data.bundles import is_bundle
+    from vcrf.metrics import morphology
+
+    if not all(is_bundle(str(label)) for label in {*labels, *(label for sentence in true for label in sentence)}):
+        return None
+    return morphology(true, predicted)
+
+
 def _predict(tagger: ModelTagger, corpus: Corpus, data: Path) -> list[list[Label]]:
     from vcrf.errors import InputError
     from vcrf.labelling.labelling import located
@@ -223,6 +236,13 @@ def _as_json(run: _Run) -> dict[str, Any]:
         "tokens_per_second": run.tokens_per_second,
         "confusions": [confusion._asdict() for confusion in found.confusions],
         "entities": None if run.spans is None else _spans_json(*run.spans),
+    } | ({} if run.morphology is None else {"morphology": _morphology_json(run.morphology)})
+
+
+def _morphology_json(found: Morphology) -> dict[str, Any]:
+    return {
+        **{name: share.rate for name, share in found.columns.items()},
+        "features": {name: {**share._asdict(), "accuracy": share.rate} for name, share in found.features.items()},
     }
 
 
@@ -247,6 +267,8 @@ def _print_run(run: _Run) -> None:
     print_table(run.name, ["", "error", "95 % interval", "wrong", "of"], rows)
     if run.spans is not None:
         _print_spans(*run.spans)
+    if run.morphology is not None:
+        _print_morphology(run.morphology)
     if found.confusions:
         mistakes = [(str(c.true), str(c.predicted), c.n, f"{c.share:.1%}") for c in found.confusions]
         print_table("most frequent mistakes", ["true", "labelled", "times", "share"], mistakes, left=2)
@@ -262,6 +284,14 @@ def _print_spans(scores: EntityScores, intervals: EntityIntervals) -> None:
     print_table("entities", ["kind", "precision", "recall", "F1", "true", "found", "right"], rows)
     said = [f"{name} {low:.2%} to {high:.2%}" for name, (low, high) in intervals._asdict().items()]
     print_rich(f"95 % intervals: {', '.join(said)}")
+
+
+def _print_morphology(found: Morphology) -> None:
+    rows = [
+        (name, f"{s.rate:.2%}", f"{s.n_right:,}", f"{s.n:,}", f"{s.n_right_there:,}", f"{s.n_there:,}")
+        for name, s in [*found.columns.items(), *found.features.items()]
+    ]
+    print_table("columns and features", ["", "accuracy", "right", "of", "right where given", "of"], rows)
 
 
 def _print_comparison(c: Comparison) -> None:

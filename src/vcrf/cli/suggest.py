@@ -15,6 +15,7 @@ from vcrf.cli.tag import InputFormat
 
 if TYPE_CHECKING:
     from vcrf.data.annotations import Task
+    from vcrf.data.layout import Layout
     from vcrf.data.raw import RawFile
     from vcrf.labelling.tagger import ModelTagger
 
@@ -75,7 +76,7 @@ def suggest(
     load_numba_without_scipy()
     with compile_notice():
         tasks = _tasks(tagger, file, number, by, per, diversity)
-    text = _written(tasks, to, tagger, file.conllu_tag)
+    text = _written(tasks, to, tagger, file.conllu)
     if output is None:
         sys.stdout.buffer.write(text.encode())
     else:
@@ -105,7 +106,7 @@ def _tasks(tagger: ModelTagger, file: RawFile, number: int, by: str, per: str, d
     ]
 
 
-def _written(tasks: list[Task], to: Target, tagger: ModelTagger, tag: int) -> str:
+def _written(tasks: list[Task], to: Target, tagger: ModelTagger, layout: Layout) -> str:
     from vcrf.data.annotations import json_lines, label_studio, prodigy
 
     scheme = _scheme([str(label) for label in tagger.model_.labels])
@@ -113,7 +114,7 @@ def _written(tasks: list[Task], to: Target, tagger: ModelTagger, tag: int) -> st
         return label_studio(tasks, scheme)
     if to is Target.PRODIGY:
         return prodigy(tasks, scheme)
-    return json_lines(tasks) if to is Target.JSONL else "".join(_conllu(task, tag) for task in tasks)
+    return json_lines(tasks) if to is Target.JSONL else "".join(_conllu(task, layout) for task in tasks)
 
 
 def _scheme(labels: list[str]) -> str:
@@ -126,10 +127,10 @@ def _scheme(labels: list[str]) -> str:
     return "BIOES" if scheme == "BILOU" and any(label[0] in "ES" for label in labels) else scheme
 
 
-def _conllu(task: Task, tag: int) -> str:
+def _conllu(task: Task, layout: Layout) -> str:
     from vcrf.data.answers import OPEN
     from vcrf.data.raw import RawSentence
     from vcrf.data.writers import Tagging, write_conllu
 
     head = f"# source = {task.source}\n# usefulness = {task.usefulness:.6g}\n# answer = {OPEN}\n"
-    return head + write_conllu(RawSentence(1, ["\n"], [], list(task.tokens)), [Tagging(list(task.labels))], tag)
+    return head + write_conllu(RawSentence(1, ["\n"], [], list(task.tokens)), [Tagging(list(task.labels))], layout)

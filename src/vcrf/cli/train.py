@@ -58,6 +58,7 @@ def train(
     tags: Annotated[int | None, option("tags")] = None,
     affix: Annotated[int | None, option("affix")] = None,
     word_classes: Annotated[Path | None, option("word_classes")] = None,
+    components: Annotated[str | None, option("components")] = None,
     complexity_strength: Annotated[float | None, option("complexity_strength")] = None,
     complexities: Annotated[str, option("complexities")] = "paper",
     base_strength: Annotated[float | None, option("base_strength")] = None,

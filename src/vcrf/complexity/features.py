@@ -43,7 +43,7 @@ def feature_complexities(problem: Candidates) -> FeatureComplexities:
     """r_j of every feature of a problem."""
     counts = FamilyCounts(problem, "joint")
     m = len(problem.weights)
-    sizes = np.full((problem.order + 1, len(problem.columns)), 1.0 / m)
+    sizes = np.full((problem.n_kinds + 1, len(problem.columns)), 1.0 / m)
     for k in counts.lengths:
         variances = counts.variances(k)
         sizes[k] = np.sqrt(np.where(variances > 0.0, variances, 1.0)) / m

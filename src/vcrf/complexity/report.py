@@ -161,6 +161,11 @@ def model_families(model: Model) -> list[Family]:
     """The families a model was trained with, from its facts."""
     if not model.families:
         raise InputError("The model has no families: expected one trained by vcrf. Train it again with `vcrf train`.")
+    if model.components is not None:
+        raise InputError(
+            "The model has families on components of labels, and the bounds are about labels and tag patterns alone. "
+            "Train without `components`."
+        )
     return [
         Family(
             facts.name,

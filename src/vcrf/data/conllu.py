@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from sys import intern
 
 from vcrf.data.blocks import Block
+from vcrf.data.bundles import join_columns
 from vcrf.data.corpus import Sentence
 from vcrf.errors import InputError
 
@@ -25,7 +26,9 @@ def looks_like_conllu(line: str) -> bool:
     return len(fields) == _N_FIELDS and _ANY_ID.fullmatch(fields[0]) is not None
 
 
-def parse_conllu(blocks: Iterable[Block], name: str, form: int, tag: int) -> Iterator[Sentence]:
+def parse_conllu(
+    blocks: Iterable[Block], name: str, form: int, tag: int, tags: tuple[int, ...] = ()
+) -> Iterator[Sentence]:
     """Read the words of each block; multiword ranges (1-2) and empty nodes (1.1) are left out.
 
     Parameters
@@ -35,6 +38,8 @@ def parse_conllu(blocks: Iterable[Block], name: str, form: int, tag: int) -> Ite
         The file's name, for sources and messages.
     form, tag : int
         Fields of token and label, 0 to 9.
+    tags : tuple of int
+        Fields of a label that is a bundle of them; none if it is that of `tag` alone.
 
     Yields
     ------
@@ -46,6 +51,7 @@ def parse_conllu(blocks: Iterable[Block], name: str, form: int, tag: int) -> Ite
     InputError
         At a malformed line, with its number.
     """
+    known: dict[tuple[str, ...], str] = {}
     for block in blocks:
         rows = [line.split("\t") for line in block.lines if line[0] != "#"]
         if not rows:
@@ -55,10 +61,33 @@ def parse_conllu(blocks: Iterable[Block], name: str, form: int, tag: int) -> Ite
         if not _ids_are_sequential(rows):
             rows = _words(rows, block, name)
         tokens = tuple([intern(row[form]) for row in rows])
-        labels = tuple([intern(row[tag]) for row in rows])
-        if "" in tokens or "" in labels or "_" in labels:
-            _raise_missing(block, name, form, tag)
+        labels = _bundles(rows, tags, known, block, name) if tags else tuple([intern(row[tag]) for row in rows])
+        if "" in tokens or (not tags and ("" in labels or "_" in labels)):
+            _raise_missing(block, name, form, None if tags else tag)
         yield Sentence(tokens, labels, source)
+
+
+def _bundles(
+    rows: list[list[str]], tags: tuple[int, ...], known: dict[tuple[str, ...], str], block: Block, name: str
+) -> tuple[str, ...]:
+    """The bundle of each word; `known` are those of fields that were seen before."""
+    names, labels = [FIELDS[tag] for tag in tags], []
+    for word, row in enumerate(rows):
+        values = tuple([row[tag] for tag in tags])
+        if values not in known:
+            try:
+                known[values] = intern(join_columns(names, values))
+            except InputError as error:
+                raise InputError(f"{name}:{_line_of_word(block, word)}: {error}") from None
+        labels.append(known[values])
+    return tuple(labels)
+
+
+def _line_of_word(block: Block, word: int) -> int:
+    """The line number of a word of a block, from 0; ranges and empty nodes are none."""
+    numbered = enumerate(block.lines, block.first_line)
+    numbers = [i for i, line in numbered if line[0] != "#" and not _SKIPPED_ID.fullmatch(line.split("\t", 1)[0])]
+    return numbers[word]
 
 
 def word_rows(block: Block, name: str) -> list[tuple[int, list[str]]]:
@@ -124,7 +153,7 @@ def _words(rows: list[list[str]], block: Block, name: str) -> list[list[str]]:
     return words
 
 
-def _raise_missing(block: Block, name: str, form: int, tag: int) -> None:
+def _raise_missing(block: Block, name: str, form: int, tag: int | None) -> None:
     """Find the word without form or label and raise; `_` is a form but not a label."""
     for number, line in enumerate(block.lines, block.first_line):
         fields = line.split("\t")
@@ -134,7 +163,7 @@ def _raise_missing(block: Block, name: str, form: int, tag: int) -> None:
             raise InputError(
                 f"{name}:{number}: expected a token in {FIELDS[form]}, got an empty field. Fill it in, or write '_'."
             )
-        if fields[tag] in ("", "_"):
+        if tag is not None and fields[tag] in ("", "_"):
             raise InputError(
                 f"{name}:{number}: expected a label in {FIELDS[tag]}, got {fields[tag]!r}. {_other_tag(fields, tag)}"
             )

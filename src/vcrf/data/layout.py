@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from vcrf.data.bundles import FEATS, split_columns
 from vcrf.data.columns import column_number, field_splitter
 from vcrf.data.conllu import FIELDS, FORM_FIELD, TAG_FIELDS, looks_like_conllu
 from vcrf.data.text import compression_suffix
@@ -21,12 +22,26 @@ class Layout(NamedTuple):
         Columns of token and label, from 0.
     n_columns : int
         Columns a line; 10 in CoNLL-U.
+    tags : tuple of int
+        The columns of a label that is a bundle of them; `tag` is the first. None if a label is one column.
     """
 
     format: str
     form: int
     tag: int
     n_columns: int
+    tags: tuple[int, ...] = ()
+
+    @property
+    def bundle(self) -> str:
+        """Names of the columns of a bundle, as in "UPOS+FEATS"; "" if a label is one column."""
+        return "+".join(FIELDS[tag] for tag in self.tags)
+
+    def fields_of(self, label: str) -> list[tuple[int, str]]:
+        """What a label writes to which column; InputError where it is no bundle of the columns."""
+        if not self.tags:
+            return [(self.tag, label)]
+        return list(zip(self.tags, split_columns(label, [FIELDS[tag] for tag in self.tags]), strict=True))
 
 
 def is_conllu(name: str, sample: str) -> bool:
@@ -36,7 +51,10 @@ def is_conllu(name: str, sample: str) -> bool:
 
 
 def conllu_layout(tag: str | int, form: int | None = None) -> Layout:
-    """Layout of a CoNLL-U file for "upos", "xpos" or a field's number."""
+    """Layout of a CoNLL-U file for "upos", "xpos", a field's number, or a bundle like "upos+feats"."""
+    if isinstance(tag, str) and ("+" in tag or tag.upper() == FEATS):
+        tags = _bundle_fields(tag)
+        return Layout("conllu", _conllu_field(FORM_FIELD if form is None else form, "form"), tags[0], len(FIELDS), tags)
     tag_field = _conllu_field(TAG_FIELDS.get(tag, tag) if isinstance(tag, str) else tag, "tag")
     return Layout("conllu", _conllu_field(FORM_FIELD if form is None else form, "form"), tag_field, len(FIELDS))
 
@@ -57,11 +75,29 @@ def _conllu_field(field: str | int, role: str) -> int:
     """Return the field counted from 0."""
     if isinstance(field, str) or not -len(FIELDS) <= field < len(FIELDS):
         names = '"upos", "xpos" or ' if role == "tag" else ""
+        more = ', or a bundle of these like "upos+feats"' if role == "tag" else ""
         raise InputError(
             f"{role}={field!r}: expected {names}a number from {-len(FIELDS)} to {len(FIELDS) - 1}, "
-            f"for the {len(FIELDS)} fields of CoNLL-U ({', '.join(FIELDS)})."
+            f"for the {len(FIELDS)} fields of CoNLL-U ({', '.join(FIELDS)}){more}."
         )
     return field % len(FIELDS)
+
+
+def _bundle_fields(tag: str) -> tuple[int, ...]:
+    """Fields of a bundle, by their names or numbers between `+`."""
+    found = []
+    for part in tag.split("+"):
+        name = part.strip().upper()
+        number = int(name) if name.isdecimal() else FIELDS.index(name) if name in FIELDS else -1
+        if not 1 < number < len(FIELDS):
+            raise InputError(
+                f"`tag={tag!r}`: {part!r} is no column of labels. Join names of columns by `+`, as in "
+                f"`tag='upos+feats'`: {', '.join(name.lower() for name in FIELDS[2:])}."
+            )
+        found.append(number)
+    if len(set(found)) < len(found):
+        raise InputError(f"`tag={tag!r}` has a column twice. Name each once.")
+    return tuple(found)
 
 
 def _column_tag(tag: str | int, name: str) -> int:

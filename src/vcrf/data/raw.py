@@ -78,15 +78,15 @@ class RawFile(NamedTuple):
         Whether the file begins with a byte order mark.
     blocks : iterator of lists of RawSentence
         All lines of the file in their order.
-    conllu_tag : int
-        The field that labels belong in when they are written as CoNLL-U.
+    conllu : Layout
+        Where labels belong when they are written as CoNLL-U.
     """
 
     name: str
     reader: RawReader
     has_bom: bool
     blocks: Iterator[list[RawSentence]]
-    conllu_tag: int
+    conllu: Layout
 
 
 def open_raw(
@@ -106,7 +106,8 @@ def open_raw(
         "auto" looks at the name (.conllu) and the first line with data: ten tab-separated fields that begin with an ID
         are CoNLL-U, a line with a tab is of a column file, anything else is text, one sentence a line.
     tag : str or int, optional
-        The column that labels are written to: "upos", "xpos" or a number. By default that of the training data; a
+        The column that labels are written to: "upos", "xpos" or a number, or the columns of a bundle ("upos+feats").
+        By default that of the training data; a
         column file gets a new last column unless the model was trained on such a file.
     form : int, optional
         Column of the token; by default that of the training data where the format is the same, else 1 in CoNLL-U
@@ -139,8 +140,8 @@ def _opened(name: str, pieces: Iterator[list[str]], input_format: InputFormat, w
     reader = _reader(name, head, input_format, wanted)
     # In a column file a number says which of its own columns is meant.
     is_own_number = isinstance(reader, ColumnReader) and isinstance(wanted.tag, int)
-    conllu_tag = _conllu_columns(wanted._replace(tag=None) if is_own_number else wanted).tag
-    return RawFile(name, reader, has_bom, reader.sentences(chain([head], pieces)), conllu_tag)
+    conllu = _conllu_columns(wanted._replace(tag=None) if is_own_number else wanted)
+    return RawFile(name, reader, has_bom, reader.sentences(chain([head], pieces)), conllu)
 
 
 def check_written_column(file: RawFile, has_probabilities: bool, output_format: OutputFormat | None) -> None:
@@ -150,7 +151,8 @@ def check_written_column(file: RawFile, has_probabilities: bool, output_format: 
     """
     if (output_format or file.reader.own_format or "conllu") != "conllu":
         return
-    tag = file.reader.layout.tag if isinstance(file.reader, ConlluReader) else file.conllu_tag
+    layout = file.reader.layout if isinstance(file.reader, ConlluReader) else file.conllu
+    tag = _MISC if _MISC in layout.tags else layout.tag
     if FIELDS[tag] in ("ID", "FORM"):
         raise InputError(
             f"`tag={tag}`: labels would overwrite {FIELDS[tag]}. Pass another column: `tag='upos'`, `tag='xpos'` or a "
@@ -221,7 +223,7 @@ def _check_is_text(name: str, head: list[str]) -> None:
 def _conllu_columns(wanted: _Wanted) -> Layout:
     tag: str | int = "upos" if wanted.tag is None else wanted.tag
     if wanted.tag is None and wanted.trained is not None and wanted.trained.format == "conllu":
-        tag = wanted.trained.tag
+        tag = wanted.trained.bundle or wanted.trained.tag
     return conllu_layout(tag, wanted.form_in("conllu"))
 
 
@@ -300,7 +302,8 @@ class ConlluReader:
         fields = line.split("\t")
         # The last field has the line's end.
         fields[_MISC], end = _cut_end(fields[_MISC])
-        fields[self.layout.tag] = label
+        for column, value in self.layout.fields_of(label):
+            fields[column] = value
         fields[_MISC] = with_notes(fields[_MISC], notes)
         return "\t".join(fields) + end
 

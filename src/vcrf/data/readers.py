@@ -36,7 +36,8 @@ def read_corpus(
         (.gz, .bz2, .xz); `-` is standard input. With the extra `spacy` a DocBin (.spacy): "upos" is then `pos_`,
         "xpos" `tag_`.
     tag : str or int
-        Where the label is: "upos", "xpos", or the number of a column from 0, negative from the end.
+        Where the label is: "upos", "xpos", or the number of a column from 0, negative from the end. In CoNLL-U also a
+        bundle of columns, as "upos+feats": labels are then UPOS=NOUN|Case=Nom|Number=Sing.
         A column file has no UPOS: there the default means the last column.
     split : str or collection of str, optional
         Keep the sentences whose comment `# split = NAME` has this name, or one of these.
@@ -91,7 +92,7 @@ def read_with_layout(
     if is_conllu(text.name, sample) if format is None else format == "conllu":
         layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
         answered = accepted_blocks(_blocks(text, split, ()), text.name)
-        sentences = parse_conllu(answered, text.name, layout.form, layout.tag)
+        sentences = parse_conllu(answered, text.name, layout.form, layout.tag, layout.tags)
     else:
         n_columns = len(field_splitter(sample)(sample))
         layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
@@ -128,7 +129,8 @@ def _columns_of(
 ) -> tuple[str | int, int | None]:
     """Columns of label and token: as asked for, else as in training, else the usual ones."""
     if trained is not None and (trained.format, trained.n_columns) == (format_name, n_columns):
-        return trained.tag if tag is None else tag, trained.form if form is None else form
+        known = trained.bundle or trained.tag
+        return known if tag is None else tag, trained.form if form is None else form
     return "upos" if tag is None else tag, form
 
 

@@ -10,8 +10,11 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from vcrf.data.conllu import FIELDS, TAG_FIELDS
+from vcrf.data.conllu import FIELDS
+from vcrf.data.layout import Layout, conllu_layout
 from vcrf.data.raw import Notes, OutputFormat, RawFile, RawReader, RawSentence, escaped, with_notes
+
+_UPOS = conllu_layout("upos")
 
 
 class Span(NamedTuple):
@@ -81,7 +84,7 @@ def choose_writer(file: RawFile, output_format: OutputFormat | None) -> tuple[Wr
     if output_format == reader.own_format:
         return lambda sentence, taggings: write_back(reader, sentence, taggings), True
     if output_format == "conllu":
-        return lambda sentence, taggings: write_conllu(sentence, taggings, file.conllu_tag), False
+        return lambda sentence, taggings: write_conllu(sentence, taggings, file.conllu), False
     return write_tsv if output_format == "tsv" else write_json, False
 
 
@@ -102,13 +105,15 @@ def write_back(reader: RawReader, sentence: RawSentence, taggings: Sequence[Tagg
     return "".join(copies)
 
 
-def write_conllu(sentence: RawSentence, taggings: Sequence[Tagging], tag: int = TAG_FIELDS["upos"]) -> str:
-    """New CoNLL-U: ID, FORM, the label in the field `tag`, and MISC with the notes; the text as a comment."""
+def write_conllu(sentence: RawSentence, taggings: Sequence[Tagging], layout: Layout = _UPOS) -> str:
+    """New CoNLL-U: ID, FORM, the label where the layout has it, and MISC with the notes; the text as a comment."""
     blank = ["_"] * len(FIELDS)
 
     def row(number: int, token: str, label: str, notes: Notes) -> str:
         fields = blank.copy()
-        fields[0], fields[1], fields[tag] = str(number), token, label
+        fields[0], fields[1] = str(number), token
+        for column, value in layout.fields_of(label):
+            fields[column] = value
         if notes:
             fields[-1] = with_notes(fields[-1], notes)
         return "\t".join(fields)

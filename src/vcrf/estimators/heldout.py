@@ -31,6 +31,7 @@ from vcrf.errors import InputError
 from vcrf.families import Text
 from vcrf.model.build import keys_of_columns, split_features
 from vcrf.model.model import Lookup, plain_patterns
+from vcrf.model.spreading import Rows, spread_components
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
@@ -137,15 +138,13 @@ class DevelopmentSet:
         rows = np.searchsorted(self.attributes, ids)
         kept = np.flatnonzero(np.append(self.attributes, -1)[rows] == ids)
         counts = np.bincount(rows[kept], minlength=len(self.attributes))
-        lengths = entries.lengths[kept]
-        patterns = PatternWeights(
-            n_labels=self.problem.n_labels,
-            ptr=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-            lengths=lengths,
-            codes=entries.codes[kept],
-            weights=entries.weights[kept],
-            is_plain=plain_patterns(self.problem.sources, entries.sources[kept], lengths),
-        )
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        found = Rows(ptr, entries.lengths[kept], entries.codes[kept], entries.weights[kept])
+        if self.problem.components is not None:
+            found = spread_components(self.problem.components, self.problem.component_kind, *found)
+        sources = (self.attributes // len(self.problem.columns))[np.repeat(np.arange(len(counts)), np.diff(found.ptr))]
+        is_plain = plain_patterns(self.problem.sources, sources, found.lengths)
+        patterns = PatternWeights(self.problem.n_labels, *found, is_plain)
         return patterns.score(self.sent_ptr, self.firings)
 
     def _read(self, text: Text) -> Iterator[tuple[UInts32, Ints, Floats]]:

@@ -22,8 +22,9 @@ from vcrf.families.explicit import AttributeText
 from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import Problem
+from vcrf.problem import Components, Problem, components_of_labels
 from vcrf.solvers.result import Callback
+from vcrf.surrogates.choice import SMOOTH
 from vcrf.types import Floats, Label
 
 
@@ -104,6 +105,7 @@ class Parameters(SequenceEstimator):
         inference: str = "auto",
         dual_start: bool = True,
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
+        components: str | Sequence[str] | None = None,
     ) -> None:
         self.recipe = recipe
         self.families = families
@@ -131,6 +133,7 @@ class Parameters(SequenceEstimator):
         self.inference = inference
         self.dual_start = dual_start
         self.word_classes = word_classes
+        self.components = components
 
     def _check_parameters(self) -> None:
         """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
@@ -155,6 +158,24 @@ class Parameters(SequenceEstimator):
             _check_no_limits(given, "given attributes")
             return explicit_families(text, tags)
         return default_families(**given) if self.families == "default" else paper_families(**given)
+
+    def _components(self, classes: list[Label]) -> Components | None:
+        """The components of the labels, if features of them are asked for."""
+        if self.components is None:
+            return None
+        if self._form()["norm"] == "group" or self._kind not in SMOOTH:
+            what = "`norm='group'`" if self._kind in SMOOTH else f"`surrogate='{self._kind}'`"
+            raise InputError(f"`components` are not there with {what}. Leave them out, or use norm='elastic' and crf.")
+        if isinstance(self.complexities, str) and self.complexities != "paper":
+            raise InputError(
+                f"`complexities={self.complexities!r}` counts tag patterns alone: with `components` use 'paper', or a "
+                "number for each family."
+            )
+        given: Any = self.components
+        names = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+        if not names or not all(isinstance(name, str) and name.strip() for name in names):
+            raise InputError(f"`components` must be {PARAMETERS['components'].kind.expected}, got {given!r}.")
+        return components_of_labels(classes, None if names == ["all"] else [name.strip() for name in names])
 
     @property
     def _recipe(self) -> Recipe:

@@ -38,7 +38,7 @@ from vcrf.estimators.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.estimators.parameters import Parameters, TrainingData
 from vcrf.estimators.trained import Trained
 from vcrf.estimators.warm import warm_start
-from vcrf.families import class_families
+from vcrf.families import class_families, component_families
 from vcrf.families.explicit import AttributeText
 from vcrf.model.build import build_model
 from vcrf.model.fingerprints import joined
@@ -247,6 +247,9 @@ class VCRF(Trained, Parameters):
         table = as_classes(self.word_classes)
         if table is not None:
             families += class_families(table)
+        components = self._components(classes)
+        if components is not None:
+            families = families + component_families(families)
         check_readable(text, families)
         check_complexities(self.complexities, families)
         problem = build_problem(
@@ -257,6 +260,7 @@ class VCRF(Trained, Parameters):
             weights=weights,
             candidates=self.candidates,
             allowed=allowed_labels(labels, classes),
+            components=components,
         )
         features = feature_complexities(problem) if self.complexities == "feature" else None
         complexities = family_complexities(self.complexities, problem) if features is None else features.means

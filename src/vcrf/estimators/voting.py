@@ -49,7 +49,7 @@ def vote(taggers: Sequence[SequenceEstimator], weights: Sequence[float] | None =
     """
     from sklearn.base import clone
 
-    models = [tagger._model() for tagger in taggers]
+    models = [tagger._model().scored for tagger in taggers]
     if not models:
         raise InputError("A vote needs at least one fitted tagger, got none.")
     voted = clone(taggers[0])

@@ -84,14 +84,29 @@ def _joined(
     """Feature numbers of (column, pattern), the pattern in the new labels; patterns that the family lacks go."""
     features, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     for k in problem.kinds:
-        chosen = entries[model.lengths[entries] == k]
+        own = k if k <= problem.order else model.component_kind
+        if own == model.component_kind and k <= problem.order:
+            continue
+        chosen = entries[model.lengths[entries] == own]
         if not len(chosen) or problem.family_of[s, k] < 0:
             continue
-        codes, is_there = _codes(model.codes[chosen].astype(np.int64), k, model.n_labels, labels, problem.n_labels)
-        of_kind = columns[model.lengths[entries] == k][is_there]
+        old = model.codes[chosen].astype(np.int64)
+        if k <= problem.order:
+            codes, is_there = _codes(old, k, model.n_labels, labels, problem.n_labels)
+        else:
+            codes, is_there = _values(problem, model, old)
+        of_kind = columns[model.lengths[entries] == own][is_there]
         features.append(problem.join_features(of_kind.astype(np.uint32), k, codes[is_there].astype(np.uint32)))
         weights.append(model.weights[chosen][is_there])
     return np.concatenate(features), np.concatenate(weights)
+
+
+def _values(problem: Problem, model: Model, old: Ints) -> tuple[Ints, Any]:
+    """Component values in the new numbers, and which of them there still are."""
+    known = [] if model.components is None else model.components.names
+    number = {name: i for i, name in enumerate([] if problem.components is None else problem.components.names)}
+    codes = np.array([number.get(name, -1) for name in known], np.int64)[old]
+    return np.maximum(codes, 0), codes >= 0
 
 
 def _codes(old: Ints, k: int, n_old: int, labels: Ints, n_new: int) -> tuple[Ints, Any]:

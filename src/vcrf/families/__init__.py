@@ -2,7 +2,13 @@
 
 from vcrf.families.explicit import NamedFeature, explicit_families, read_attributes
 from vcrf.families.family import Family, Source, paper_complexities
-from vcrf.families.presets import class_families, default_families, paper_families, transition_families
+from vcrf.families.presets import (
+    class_families,
+    component_families,
+    default_families,
+    paper_families,
+    transition_families,
+)
 from vcrf.families.templates import BIAS, END, START, Occurrences, Template
 from vcrf.families.text import Text, intern_sentences
 
@@ -17,6 +23,7 @@ __all__ = [
     "Template",
     "Text",
     "class_families",
+    "component_families",
     "default_families",
     "explicit_families",
     "intern_sentences",

@@ -31,17 +31,21 @@ class Family:
 
     The paper's H(k1, k2, k3) has as sources all windows of k1 words joined with all splits of k3 affix
     characters, and tags = k2. With `VCRF(factors=True)`, which the accurate recipe has, `base_strength` is
-    multiplied by `factor` for this family.
+    multiplied by `factor` for this family. A family on components has component values (Case=Nom) in the place of tag
+    patterns, and `tags` 1.
     """
 
     name: str
     sources: tuple[Source, ...]
     tags: int = 1
     factor: float = 1.0
+    on_components: bool = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.factor, Real) and 0.0 < self.factor < math.inf) or isinstance(self.factor, bool):
             raise InputError(f"Family {self.name!r} needs a positive factor, got {self.factor!r}.")
+        if self.on_components and self.tags != 1:
+            raise InputError(f"Family {self.name!r} is on components of one label: expected tags=1, got {self.tags}.")
 
     def log_cardinality(self, text: Text, n_labels: int) -> float:
         """Log of the number of features the family can have, as the paper counts them (one split)."""

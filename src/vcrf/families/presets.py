@@ -108,3 +108,12 @@ def _affix_family(length: int, offset: int) -> Family:
     where = f"[{offset:+d}]" if offset else ""
     kinds = ("suffix", "prefix") if offset == 0 else ("suffix",)
     return Family(f"affix:{length}{where}", tuple(Template(((offset, f"{kind}:{length}"),)) for kind in kinds))
+
+
+def component_families(families: list[Family]) -> list[Family]:
+    """For each family of single labels one with the same attributes on components of labels."""
+    return [
+        Family(f"components:{family.name}", family.sources, 1, family.factor, on_components=True)
+        for family in families
+        if family.tags == 1
+    ]

@@ -169,11 +169,13 @@ class _Features:
         """(row, entry) and score of the features whose tag pattern ends at t in a sequence."""
         model = self.model
         codes = _codes(labels, t, model.order, model.n_labels)
+        if model.components is not None:
+            codes[model.component_kind] = set(model.components.values_of(int(labels[t])).tolist())
         return {
             (row, j): value * float(model.weights[j])
             for row, value in self.at[t]
             for j in range(model.ptr[row], model.ptr[row + 1])
-            if codes.get(int(model.lengths[j])) == model.codes[j]
+            if int(model.codes[j]) in codes.get(int(model.lengths[j]), ())
         }
 
     def _contribution(self, t: int, row: int, j: int, value: float) -> Contribution:
@@ -187,10 +189,10 @@ def _order(c: Contribution) -> tuple[Any, ...]:
     return -abs(c.value), c.family, c.attribute, c.position, labels, c.value
 
 
-def _codes(labels: Ints, t: int, order: int, n_labels: int) -> dict[int, int]:
-    """Code of the tag pattern of each length that ends at t."""
+def _codes(labels: Ints, t: int, order: int, n_labels: int) -> dict[int, set[int]]:
+    """Codes of the tag pattern of each length that ends at t."""
     codes, code = {}, 0
     for k in range(1, min(order, t + 1) + 1):
         code += int(labels[t - k + 1]) * n_labels ** (k - 1)
-        codes[k] = code
+        codes[k] = {code}
     return codes

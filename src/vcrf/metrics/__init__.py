@@ -24,6 +24,7 @@ from vcrf.metrics.errors import (
     token_error,
     unknown_word_error,
 )
+from vcrf.metrics.morphology import Morphology, Share, morphology
 
 __all__ = [
     "Comparison",
@@ -34,6 +35,8 @@ __all__ = [
     "EntityScores",
     "ErrorRate",
     "Evaluation",
+    "Morphology",
+    "Share",
     "compare",
     "confusions",
     "entities",
@@ -41,6 +44,7 @@ __all__ = [
     "entity_intervals",
     "entity_scores",
     "evaluate",
+    "morphology",
     "sentence_error",
     "token_error",
     "unknown_word_error",

@@ -55,6 +55,7 @@ def build_model(
         facts=training_facts(problem, result, labels),
         vocabulary=_vocabulary(problem.text),
         sentences=fingerprints(problem.text) if isinstance(problem, Problem) else np.zeros(0, np.uint64),
+        components=problem.components if isinstance(problem, Problem) else None,
     )
 
 

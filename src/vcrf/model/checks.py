@@ -24,6 +24,7 @@ def check_model(model: Model) -> None:
         raise InputError("there are no labels")
     _check_sources(model.sources)
     _check_sizes(model)
+    _check_components(model)
     _check_family_table(model)
     _check_patterns(model)
     _check_keys(model)
@@ -50,6 +51,20 @@ def _check_sizes(model: Model) -> None:
             raise InputError(f"{name} has {found} elements, expected {expected}")
 
 
+def _check_components(model: Model) -> None:
+    found = model.components
+    if found is None:
+        return
+    _check_pointers(found.ptr, len(found.names), len(found.labels), "components.ptr")
+    rises = np.diff(found.labels.astype(np.int64)) > 0
+    is_first = np.zeros(len(found.labels) + 1, bool)
+    is_first[found.ptr] = True
+    if np.any(found.labels >= model.n_labels) or not np.all(rises | is_first[1 : len(rises) + 1]):
+        raise InputError("components.labels must hold sorted numbers of labels for each value")
+    if len(set(found.names)) < len(found.names):
+        raise InputError("a component value occurs twice")
+
+
 def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
     if len(ptr) != n + 1 or ptr[0] != 0 or ptr[-1] != end or np.any(ptr[1:] < ptr[:-1]):
         raise InputError(f"{name} must have {n + 1} elements that rise from 0 to {end}")
@@ -57,7 +72,7 @@ def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
 
 def _check_family_table(model: Model) -> None:
     table, n = model.family_of, len(model.families)
-    order = table.shape[1] - 1
+    order = table.shape[1] - 1 - (model.components is not None)
     if not 0 <= order <= _MAX_ORDER or model.assignments(order) > MAX_PATTERNS:
         raise InputError(
             f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_PATTERNS:,}"
@@ -65,8 +80,13 @@ def _check_family_table(model: Model) -> None:
     if np.any(table < -1) or np.any(table >= n):
         raise InputError(f"family_of must hold numbers of the {n} families, or -1")
     tags = np.array([min(family.tags, _MAX_ORDER + 1) for family in model.families], np.int64)
-    sources, lengths = np.nonzero(table >= 0)
-    if np.any(tags[table[sources, lengths]] != lengths) or np.any(lengths == 0):
+    lengths = np.nonzero(table >= 0)[1]
+    if model.components is not None:
+        if order < 1:
+            raise InputError("there are components and no kind of parts for them")
+        # Families on components have one label.
+        lengths = np.where(lengths == model.component_kind, 1, lengths)
+    if np.any(tags[table[table >= 0]] != lengths) or np.any(lengths == 0):
         raise InputError("family_of has a family under another pattern length than its own")
 
 

@@ -206,6 +206,7 @@ def _facts(name: str, tags: int, n: int, weights: Floats) -> FamilyFacts:
 
 def _features_of(model: Model) -> tuple[NDArray[Any], list[str]]:
     """All features with a weight, state features by attribute and label first, and the attributes they have."""
+    model = model.scored
     is_named = np.array([isinstance(source, NamedFeature) for source in model.sources], bool)
     is_bias = np.array([source == BIAS for source in model.sources], bool)
     source = np.repeat(np.arange(len(model.sources)), np.diff(model.source_ptr))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vcrf.data.layout import Layout
+from vcrf.data.layout import Layout, conllu_layout
 from vcrf.families.explicit import AttributeText
 from vcrf.families.text import Text
 from vcrf.problem import Candidates
@@ -33,6 +33,7 @@ class TrainingFacts:
     versions : of vcrf, numpy and numba at training
     history : records of the solver's rounds
     file_format, form_column, tag_column, n_file_columns : the `Layout` of the training file; "" without a file
+    tag_bundle : its columns where a label is a bundle, as in "UPOS+FEATS"; "" where it is one column
     """
 
     data_checksum: str
@@ -54,12 +55,15 @@ class TrainingFacts:
     form_column: int = 0
     tag_column: int = 0
     n_file_columns: int = 0
+    tag_bundle: str = ""
 
     @property
     def layout(self) -> Layout | None:
         """Format and columns of the training file."""
         if not self.file_format:
             return None
+        if self.tag_bundle:
+            return conllu_layout(self.tag_bundle, self.form_column)
         return Layout(self.file_format, self.form_column, self.tag_column, self.n_file_columns)
 
     def with_layout(self, layout: Layout) -> TrainingFacts:
@@ -70,6 +74,7 @@ class TrainingFacts:
             form_column=layout.form,
             tag_column=layout.tag,
             n_file_columns=layout.n_columns,
+            tag_bundle=layout.bundle,
         )
 
 

@@ -33,6 +33,7 @@ from vcrf.model.json import (
     load_training_facts,
     with_classes,
 )
+from vcrf.problem import Components
 from vcrf.strings import StringList
 from vcrf.types import Label
 
@@ -67,6 +68,8 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "facts": (dump_training_facts, load_training_facts),
     "calibration": (calibration.dump_calibration, lambda value: value),  # its arrays are tensors
 }
+# A file with components has this format version: an older vcrf would take their weights for those of tag patterns.
+COMPONENTS_VERSION = 3
 # A field with a default may be missing in a file that is older than the field.
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
 
@@ -118,13 +121,17 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
     for name, strings in (("names", model.names), ("labels", _label_texts(model.labels))):
         encoded = StringList.encode(strings)
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
-    tensors |= _class_tensors(model) | calibration.calibration_tensors(model.calibration)
+    tensors |= (
+        component_tensors(model.components) | _class_tensors(model) | calibration.calibration_tensors(model.calibration)
+    )
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     if isinstance(model, GraphModel):
         fields["graph"], scales = dump_graph(model)
         tensors |= scales
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
     version = {"version": 1 if model.calibration is None else calibration.VERSION}
+    if model.components is not None:
+        version = {"version": COMPONENTS_VERSION}
     return container.Contents({**version, **document, **fields, "int_labels": int_labels}, tensors)
 
 
@@ -142,6 +149,7 @@ def model_of(contents: container.Contents) -> Model:
     found["sources"] = with_classes(found["sources"], word_classes(tensors))
     found["names"] = _strings(tensors, "names")
     found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
+    found["components"] = components_in(tensors, len(found["labels"]))
     found["calibration"] = calibration.load_calibration(found.get("calibration"), tensors, found["labels"])
     model = Model(**found)
     if "graph" in document:
@@ -195,6 +203,29 @@ def _field(document: Mapping[str, Any], key: str, kind: type) -> Any:
     if not isinstance(value, kind):
         raise InputError(f"{key!r} is missing or no {kind.__name__}")
     return value
+
+
+# ------------------------------------------------------------------------------------ components
+
+
+def component_tensors(components: Components | None) -> dict[str, Any]:
+    """What labels have in common, as tensors; nothing if no family is on it."""
+    if components is None:
+        return {}
+    names = StringList.encode(components.names)
+    return {
+        "components.ptr": components.ptr, "components.labels": components.labels,
+        "components.names.bytes": names.data, "components.names.offsets": names.offsets,
+    }  # fmt: skip
+
+
+def components_in(tensors: Mapping[str, Any], n_labels: int) -> Components | None:
+    """Inverse of `component_tensors`; `check_model` looks at what it holds."""
+    if "components.ptr" not in tensors:
+        return None
+    ptr = tensor_of(tensors, "components.ptr", np.int64, 1)
+    labels = tensor_of(tensors, "components.labels", np.uint32, 1)
+    return Components(list(_strings(tensors, "components.names")), ptr, labels, n_labels)
 
 
 # ------------------------------------------------------------------------------------ word classes

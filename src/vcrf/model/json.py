@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from vcrf.classes import WordClasses
+from vcrf.data.layout import conllu_layout
 from vcrf.decoding.constraints import Constraints, as_constraints
 from vcrf.errors import InputError
 from vcrf.families.explicit import NamedFeature
@@ -115,8 +116,11 @@ def dump_training_facts(facts: TrainingFacts | None) -> Any:
     """One object, or null."""
     if facts is None:
         return None
+    record = _dump_record(facts)
+    if not facts.tag_bundle:
+        del record["tag_bundle"]  # older versions read such files
     return {
-        **_dump_record(facts),
+        **record,
         "versions": dict(facts.versions),
         "history": [_dump_record(record) for record in facts.history],
     }
@@ -148,6 +152,8 @@ def _check_layout(facts: TrainingFacts) -> None:
         raise InputError(
             f"the training file has {_short(facts.n_file_columns)} columns, fewer than those it was read by"
         )
+    if facts.tag_bundle and (facts.file_format != "conllu" or conllu_layout(facts.tag_bundle).tag != facts.tag_column):
+        raise InputError(f"tag_bundle is {_short(facts.tag_bundle)}, which does not fit the training file's columns")
 
 
 def _dump_record(record: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ where a pattern of k labels ends at t when (y_{t-k+1}, ..., y_t) = z; none does 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ from vcrf.families.templates import BIAS, Template
 from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import Lattice
 from vcrf.model.facts import TrainingFacts
+from vcrf.model.spreading import spread_components
+from vcrf.problem import Components
 from vcrf.trust.calibration import Calibration
 from vcrf.types import Bools, Floats, Ints, Label, UInts32, UInts64
 
@@ -89,6 +91,7 @@ class Model:
     sentences : (n_sentences,) uint64, sorted `fingerprints` of the training sentences, and of those of the model that
         training began with; none if they are not known
     calibration : what held-out sentences say about it, None if nothing does
+    components : what labels have in common, if families are on it: their kind of parts is the last in `family_of`
 
     A field that is added here is saved once `file` lists it.
     """
@@ -108,6 +111,7 @@ class Model:
     vocabulary: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     sentences: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     calibration: Calibration | None = None
+    components: Components | None = None
 
     @property
     def n_labels(self) -> int:
@@ -123,11 +127,35 @@ class Model:
     @property
     def order(self) -> int:
         """Longest tag pattern that has a weight, at least 1."""
-        return int(self.lengths.max(initial=1))
+        if self.components is None:
+            return int(self.lengths.max(initial=1))
+        return int(self.lengths[self.lengths != self.component_kind].max(initial=1))
+
+    @property
+    def component_kind(self) -> int:
+        """The kind of component values in `lengths`, 0 if there are none."""
+        return 0 if self.components is None else int(self.family_of.shape[1]) - 1
 
     def assignments(self, kind: int) -> int:
-        """Assignments of a part of a kind: tag patterns of a length."""
+        """Assignments of a part of a kind: tag patterns of a length, or component values."""
+        if self.components is not None and kind == self.component_kind:
+            return len(self.components)
         return int(self.n_labels**kind)
+
+    @cached_property
+    def scored(self) -> Model:
+        """The same scores by weights of labels and tag patterns alone."""
+        if self.components is None:
+            return self
+        ptr, lengths, codes, weights = spread_components(
+            self.components, self.component_kind, self.ptr, self.lengths, self.codes, self.weights
+        )
+        table = self.family_of.copy()
+        # A label may have a weight because of its components alone.
+        table[:, 1] = np.where(table[:, 1] < 0, table[:, -1], table[:, 1])
+        return replace(
+            self, family_of=table[:, :-1], ptr=ptr, lengths=lengths, codes=codes, weights=weights, components=None
+        )
 
     def potentials(self, text: Text) -> Potentials:
         """Scores of a text; attributes that training did not weight simply do not fire."""
@@ -138,6 +166,8 @@ class Model:
     @cached_property
     def words(self) -> WordScorer | None:
         """What scores tokenised sentences quickly; None if the model reads more than templates."""
+        if self.components is not None:
+            return self.scored.words
         if not all(type(source) is Template for source in self.sources):
             return None
         return WordScorer(self, self._patterns.is_plain, self._patterns.tables, self._patterns.automaton)
@@ -145,6 +175,8 @@ class Model:
     @cached_property
     def attributes(self) -> AttributeScorer | None:
         """What scores given attributes quickly; None if the model has more than their labels and pairs of labels."""
+        if self.components is not None:
+            return self.scored.attributes
         patterns = self._patterns
         n_named = sum(len(rows) for source, rows in self._rows_by_source() if isinstance(source, NamedFeature))
         of_others = len(self.keys) - n_named
@@ -206,12 +238,19 @@ class Model:
         return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
 
     def labels_of(self, kind: int, code: int) -> tuple[Label, ...]:
-        """The labels of an assignment: of a tag pattern, the oldest first."""
+        """The labels of an assignment: of a tag pattern, the oldest first; of a component value, its name."""
+        if self.components is not None and kind == self.component_kind:
+            return (self.components.names[code],)
         return tuple(self.labels[b] for b in _digits(code, kind, self.n_labels))
 
     def heaviest(self, label: Label, n: int) -> list[Feature]:
-        """The n features of largest absolute weight whose tag pattern ends in a label."""
-        ends_so = np.flatnonzero(self.codes % np.uint32(self.n_labels) == self.labels.index(label))
+        """The n features of largest absolute weight whose tag pattern ends in a label, or that are of a part of it."""
+        number = self.labels.index(label)
+        ends = self.codes % np.uint32(self.n_labels) == number
+        if self.components is not None:
+            is_value = self.lengths == self.component_kind
+            ends = np.where(is_value, np.isin(self.codes, self.components.values_of(number)), ends)
+        ends_so = np.flatnonzero(ends)
         order = np.argsort(-np.abs(self.weights[ends_so]), kind="stable")[:n]
         entries = ends_so[order]
         rows = np.searchsorted(self.ptr, entries, side="right") - 1
@@ -258,6 +297,8 @@ class Model:
 
     @cached_property
     def _patterns(self) -> PatternWeights:
+        if self.components is not None:
+            return self.scored._patterns
         sources = np.repeat(np.arange(len(self.sources)), np.diff(self.ptr[self.source_ptr]))
         is_plain = plain_patterns(self.sources, sources, self.lengths)
         return PatternWeights(self.n_labels, self.ptr, self.lengths, self.codes, self.weights, is_plain)

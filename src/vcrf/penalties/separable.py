@@ -33,7 +33,7 @@ class OwnPart(NamedTuple):
     Attributes
     ----------
     l1, l2 : (n_families,) float64, not negative
-    sizes : (order + 1, n_columns) float64, positive
+    sizes : (n_kinds + 1, n_columns) float64, positive
     mean_sizes : (n_families,) float64, mean size of a family's attributes
     """
 
@@ -143,7 +143,7 @@ class FamilyPenalty:
                 f"FamilyPenalty needs one strength per family: expected {len(problem.families)} ({names}), "
                 f"got {len(self.l1)}."
             )
-        shape = (problem.order + 1, len(problem.columns))
+        shape = (problem.n_kinds + 1, len(problem.columns))
         if self.own is not None and self.own.sizes.shape != shape:
             raise InputError(f"The own parts of strengths are of another problem: {self.own.sizes.shape}, not {shape}.")
         return BoundPenalty(self, problem)
@@ -152,7 +152,7 @@ class FamilyPenalty:
 class BoundPenalty:
     """The penalty of a problem's merged features.
 
-    Features of one sort of columns and one kind of parts share a penalty: group = sort * (order + 1) + k. Columns are
+    Features of one sort of columns and one kind of parts share a penalty: group = sort * (n_kinds + 1) + k. Columns are
     of one sort if they are of one class, and, where these matter, have the same count and the same sizes. The members
     of group g are ptr[g] .. ptr[g + 1] - 1, the cheapest first.
     """
@@ -167,7 +167,7 @@ class BoundPenalty:
         sizes = [] if penalty.own is None else list(penalty.own.sizes)
         first = self._sort_columns([counts, *sizes] if uses_counts else sizes)
         # The members of each class, once for every sort of it.
-        width = problem.order + 1
+        width = problem.n_kinds + 1
         members, sources, ptr = _members_of_classes(problem, penalty.l1)
         groups = (problem.columns.classes[first][:, None] * width + np.arange(width)).reshape(-1)
         self.ptr, of_class, _ = take_rows(ptr, np.arange(len(members), dtype=np.uint32), np.zeros(0), groups)
@@ -206,7 +206,7 @@ class BoundPenalty:
 
     def groups_of(self, features: Ints) -> Ints:
         column, length, _ = self.problem.split_features(features)
-        return np.asarray(self._sorts[column] * (self.problem.order + 1) + length)
+        return np.asarray(self._sorts[column] * (self.problem.n_kinds + 1) + length)
 
     def thresholds(self, features: Ints) -> Floats:
         """The l1 part of each feature's merged penalty."""
@@ -220,7 +220,7 @@ class BoundPenalty:
 
     def column_groups(self, k: int) -> Ints:
         """Group of parts of kind k with each column."""
-        return np.asarray(self._sorts * (self.problem.order + 1) + k)
+        return np.asarray(self._sorts * (self.problem.n_kinds + 1) + k)
 
     def column_thresholds(self, k: int) -> Floats:
         """Threshold of parts of kind k with each column, inf where there is no such family."""
@@ -261,7 +261,7 @@ class BoundPenalty:
 
 def _members_of_classes(problem: Candidates, l1: Floats) -> tuple[Ints, Ints, Ints]:
     """Families and sources of each class of columns and kind of parts, the cheapest first, and ptr of the groups."""
-    width = problem.order + 1
+    width = problem.n_kinds + 1
     lists = problem.columns.class_sources
     sources = np.array([s for listed in lists for s in listed], np.int64)
     classes = np.repeat(np.arange(len(lists)), [len(listed) for listed in lists])

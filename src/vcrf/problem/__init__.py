@@ -3,5 +3,15 @@
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates
 from vcrf.problem.chains import MAX_ARCS, MAX_PATTERNS, Problem, build_problem
+from vcrf.problem.components import Components, components_of_labels
 
-__all__ = ["MAX_ARCS", "MAX_PATTERNS", "Candidates", "PartSpace", "Problem", "build_problem"]
+__all__ = [
+    "MAX_ARCS",
+    "MAX_PATTERNS",
+    "Candidates",
+    "Components",
+    "PartSpace",
+    "Problem",
+    "build_problem",
+    "components_of_labels",
+]

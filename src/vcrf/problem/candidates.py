@@ -90,8 +90,17 @@ class Candidates(ABC):
 
     @property
     def order(self) -> int:
-        """The last kind of parts."""
+        """The last kind of parts that are larger than those before."""
         return len(self.space.sizes)
+
+    @property
+    def n_kinds(self) -> int:
+        """Kinds of parts."""
+        return len(self.space.sizes)
+
+    def part_sizes(self, kinds: UInts32) -> Ints:
+        """How large parts of each kind are: larger ones join a working set after smaller ones."""
+        return kinds.astype(np.int64)
 
     def split_features(self, features: Ints) -> tuple[UInts32, UInts32, UInts32]:
         """Column, kind of part and assignment of feature numbers."""
@@ -131,18 +140,23 @@ class Candidates(ABC):
 
 
 def family_table(families: list[Family], sources: list[Source], n_kinds: int) -> Ints:
-    """The family of each source and kind of parts, (n_sources, n_kinds + 1); -1 = none."""
+    """The family of each source and kind of parts, (n_sources, n_kinds + 1); -1 = none.
+
+    Families on components have the last kind.
+    """
     number = {source: i for i, source in enumerate(sources)}
     table = np.full((len(sources), n_kinds + 1), -1, np.int64)
     for i, family in enumerate(families):
+        kind = n_kinds if family.on_components else family.tags
         for source in family.sources:
             if family.tags < 1:
                 raise InputError(f"Family {family.name!r} needs tags >= 1, got {family.tags}.")
-            if table[number[source], family.tags] >= 0:
-                other = families[table[number[source], family.tags]].name
+            if table[number[source], kind] >= 0:
+                other = families[table[number[source], kind]].name
+                parts = "components" if family.on_components else f"tag patterns of length {family.tags}"
                 raise InputError(
-                    f"Families {other!r} and {family.name!r} both have {source.name!r} with tag patterns of "
-                    f"length {family.tags}. A feature belongs to one family: remove one of them."
+                    f"Families {other!r} and {family.name!r} both have {source.name!r} with {parts}. "
+                    "A feature belongs to one family: remove one of them."
                 )
-            table[number[source], family.tags] = i
+            table[number[source], kind] = i
     return table

@@ -21,6 +21,7 @@ from vcrf.families.keys import partitions
 from vcrf.families.text import Text
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
+from vcrf.problem.components import Components
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -45,6 +46,7 @@ class Problem(Candidates):
     allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
         all are. `y` is then one allowed sequence
     min_count : pairs of a column and a pattern whose values sum up to less in training are not observed
+    components : what labels have in common, if there are families on it: their kind comes after those of patterns
     """
 
     text: Text
@@ -58,6 +60,7 @@ class Problem(Candidates):
     candidates: tuple[str, str] = ("all", "all")
     allowed: UInts8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
     min_count: float = 0.0
+    components: Components | None = None
 
     @property
     def is_partial(self) -> bool:
@@ -86,8 +89,33 @@ class Problem(Candidates):
 
     @cached_property
     def space(self) -> PartSpace:
-        """Tag patterns of lengths 1 .. order."""
-        return PartSpace(tuple(self.n_labels**k for k in range(1, self.family_of.shape[1])))
+        """Tag patterns of lengths 1 .. order, and component values."""
+        patterns = tuple(self.n_labels**k for k in range(1, self.order + 1))
+        return PartSpace(patterns if self.components is None else (*patterns, len(self.components)))
+
+    @cached_property
+    def order(self) -> int:
+        """The longest tag pattern."""
+        return int(self.family_of.shape[1]) - 1 - (self.components is not None)
+
+    @property
+    def component_kind(self) -> int:
+        """The kind of component values, 0 if there are none."""
+        return 0 if self.components is None else self.order + 1
+
+    def part_sizes(self, kinds: UInts32) -> Ints:
+        """Labels of a part of each kind."""
+        return np.where(kinds > self.order, 1, kinds.astype(np.int64))
+
+    def paper_complexities(self) -> Floats:
+        """Families on components have attributes x component values."""
+        if self.components is None:
+            return super().paper_complexities()
+        sizes = [
+            family.log_cardinality(self.text, len(self.components) if family.on_components else self.n_labels)
+            for family in self.families
+        ]
+        return np.sqrt(2.0 * np.array(sizes, np.float64) / max(self.text.n_sentences, 1))
 
     @cached_property
     def starts(self) -> Ints:
@@ -100,11 +128,13 @@ class Problem(Candidates):
         return np.repeat(np.arange(self.text.n_sentences), np.diff(self.sent_ptr))
 
     def n_parts(self, kind: int) -> Ints:
-        return np.asarray(np.maximum(np.diff(self.sent_ptr) - kind + 1, 0))
+        length = 1 if kind > self.order else kind
+        return np.asarray(np.maximum(np.diff(self.sent_ptr) - length + 1, 0))
 
     def has_part(self, kind: int) -> Bools:
         """Positions that so many labels can end at."""
-        return np.asarray(np.arange(self.n_tokens) - self.starts + 1 >= kind)
+        length = 1 if kind > self.order else kind
+        return np.asarray(np.arange(self.n_tokens) - self.starts + 1 >= length)
 
     @property
     def log_outputs(self) -> float:
@@ -147,6 +177,8 @@ class Problem(Candidates):
         return {}
 
     def _find_observed(self, k: int) -> Ints:
+        if k == self.component_kind:
+            return self._observed_values()
         if self.min_count > 0.0:
             return self._frequent(k)
         out = np.empty(len(self.columns.positions), np.int64)
@@ -158,6 +190,30 @@ class Problem(Candidates):
             return np.unique(out[:n])
         zeros = columns * self.n_labels + self.y[positions]
         return np.union1d(out[:n], zeros[self.has_order(1)[columns]])
+
+    def _observed_values(self) -> Ints:
+        """Pairs of a column and a component value: those of the labels that the column was seen with, 0 counts too."""
+        columns = np.repeat(np.arange(len(self.columns)), np.diff(self.columns.ptr))
+        labels = self.y[self.columns.positions].astype(np.int64)
+        if self.min_count <= 0.0:
+            more, positions = self.columns.zeros
+            columns, labels = np.append(columns, more), np.append(labels, self.y[positions].astype(np.int64))
+            return np.unique(self._pairs_of_values(columns, labels)[0])
+        sizes = self.columns.values if len(self.columns.values) else np.ones(len(columns))
+        found, index = self._pairs_of_values(columns, labels)
+        pairs, inverse = np.unique(found, return_inverse=True)
+        return np.asarray(pairs[np.bincount(inverse, sizes[index], len(pairs)) >= self.min_count])
+
+    def _pairs_of_values(self, columns: Ints, labels: Ints) -> tuple[Ints, Ints]:
+        """Pairs column * n_values + value of the labels, of columns with families on components; and whose each is."""
+        if self.components is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        kept = np.flatnonzero(self.has_order(self.component_kind)[columns])
+        ptr, values = self.components.by_label
+        counts, first = np.diff(ptr)[labels[kept]], ptr[labels[kept]]
+        place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        index = np.repeat(kept, counts)
+        return columns[index] * len(self.components) + values[place], index
 
     def _frequent(self, k: int) -> Ints:
         """The pairs whose values, summed over all places where they occur, reach min_count."""
@@ -183,13 +239,14 @@ def build_problem(
     merge_twins: bool = True,
     allowed: UInts8 | None = None,
     min_count: float = 0.0,
+    components: Components | None = None,
 ) -> Problem:
     """Read the families' attributes off the text and merge twins.
 
     `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
     or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
     that a token may have, if not all are known; `y` must be allowed. `min_count` is for observed candidates: the least
-    sum of values, over the training text, of a pair that counts as observed.
+    sum of values, over the training text, of a pair that counts as observed. `components` are for families on them.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -208,11 +265,16 @@ def build_problem(
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
     order = max(family.tags for family in families)
     _check_order(n_labels, order)
+    has_components = any(family.on_components for family in families)
+    if has_components and components is None:
+        raise InputError("Families on components need labels that have some: pass `components`.")
+    components = components if has_components else None
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
     return Problem(
-        text, y, n_labels, families, sources, family_table(families, sources, order),
+        text, y, n_labels, families, sources, family_table(families, sources, order + has_components),
         read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed, min_count,
+        components,
     )  # fmt: skip
 
 

@@ -193,6 +193,7 @@ class _Run(Run):
                 return Status.STATIONARY
             self.check_limit()
             self.state = self._next_working_set(self.state, point, scan)
+            del point, scan  # a pass has a number for each label at each token
             before = self.state.objective
             self.state = self._minimise(self.state, n_steps)
             self._check_settled(self.state)
@@ -407,8 +408,9 @@ class _Run(Run):
         features, size = scan.features[is_new], np.abs(scan.gradients[is_new])
         column, kind, _ = self.problem.split_features(features)
         # One kind more at a time: with smaller parts in place, most of the larger ones are no violators any more.
-        reach = max(state.plan.order + 1, int(min(kind, default=2)))
-        near = np.flatnonzero(kind <= reach)
+        part_size = self.problem.part_sizes(kind)
+        reach = max(state.plan.order + 1, int(min(part_size, default=2)))
+        near = np.flatnonzero(part_size <= reach)
         features, size, column, kind = features[near], size[near], column[near], kind[near]
         work = self.objective.work(column, kind)
         costly = np.flatnonzero(work)

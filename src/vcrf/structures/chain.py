@@ -15,12 +15,15 @@ from vcrf.problem import MAX_ARCS, Problem
 from vcrf.structures.arc_hessian import arc_hessian
 from vcrf.structures.arcs import ArcPotentials, arc_potentials, arcs_of, compile_arcs
 from vcrf.structures.ascent import ChainAscent, chain_ascent
+from vcrf.structures.components import component_gradient, with_components
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
 from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
-from vcrf.structures.plan import ChainPlan, compile_features
+from vcrf.structures.many_labels import gradient_by_groups
+from vcrf.structures.pairs import PairPotentials, is_sparse, may_use_pairs, pair_potentials, scan_plain_pairs
+from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 
 LATTICES = ("auto", "dense", "patterns")
 # With more labels the dense lattice's exact Hessians cost more than all passes; those of the automaton are drawn.
-MOST_DENSE_LABELS = 16
+MOST_DENSE_LABELS = 32
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
@@ -65,7 +68,8 @@ class Chain:
         self.n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
         self.is_dense = is_dense(problem, lattice, keeps_arcs)
         self.is_forced = lattice == "patterns"
-        check_effort(problem, keep, threads, self.n_blocks, self.is_dense)
+        self.may_use_pairs = lattice == "auto" and self.is_dense and not keeps_arcs and may_use_pairs(problem)
+        check_effort(problem, keep, threads, self.n_blocks, self.is_dense, self.may_use_pairs)
         self.workers = Workers(threads)
         self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)
@@ -78,6 +82,8 @@ class Chain:
     def compile(self, features: Ints) -> ChainPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         plan = compile_features(self.problem, self.groups, features)
+        if self.may_use_pairs:
+            plan = replace(plan, scored=without_empty_keys(plan))
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
     @property
@@ -87,7 +93,7 @@ class Chain:
 
     def work(self, columns: UInts32, kinds: UInts32) -> Ints:
         """Entries that features add to each pass: a longer pattern with a word has one at each of its tokens."""
-        is_costly = (kinds > 1) & (columns != self.problem.bias_column)
+        is_costly = (self.problem.part_sizes(kinds) > 1) & (columns != self.problem.bias_column)
         return np.where(is_costly, np.diff(self.problem.columns.ptr)[columns], 0)
 
     # ----- sums
@@ -104,6 +110,9 @@ class Chain:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
         if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
             return arc_potentials(self, plan, w)
+        is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
+        if self.may_use_pairs and is_plain and is_sparse(plan, self.problem.n_labels):
+            return pair_potentials(self, plan, w, has_outer=purpose is Purpose.SCAN and order > 1)
         order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
         has_messages = purpose is Purpose.HESSIAN or (purpose is Purpose.SCAN and order > 1)
         if loss.automata is not None:
@@ -119,7 +128,15 @@ class Chain:
     def gradient(self, sums: ChainSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
         plain = sums.potentials.plain_gradient(sums.counts)
-        return gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.problem.n_labels, self.workers)
+        g = self._gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain)
+        if sums.plan.components is not None:
+            component_gradient(sums.plan.components, sums.plan, sums.of_values, g, self.workers)
+        return g
+
+    def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
+        if self.may_use_pairs:
+            return gradient_by_groups(plan, residuals, plain, self.workers, power)
+        return gradient_of(plan, residuals, slots, plain, self.problem.n_labels, self.workers, power)
 
     def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
@@ -133,15 +150,19 @@ class Chain:
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
         out = np.empty_like(residuals)
         kernels.gradient.variances(residuals, weights, out)
-        return gradient_of(
-            plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.problem.n_labels, self.workers, power=2
-        )
+        curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
+        if plan.components is not None:
+            of_values = plan.components.table.sum_labels(residuals)
+            spread = np.empty_like(of_values)
+            kernels.gradient.variances(of_values, weights, spread)
+            component_gradient(plan.components, plan, spread, curvature, self.workers, power=2)
+        return curvature
 
     # ----- scan
 
     def wanted(self, mass: Floats, limits: dict[int, Floats]) -> Wanted:
         """What a scan with these limits looks at; mass is the largest |gradient| of a feature of each column."""
-        return wanted(self.keep, mass, limits)
+        return wanted(self.keep, mass, limits)._replace(longest=self.problem.order)
 
     def scan(self, sums: ChainSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
         """All candidates whose |gradient| exceeds their limit, from sums for a scan and the gradient of their plan.
@@ -150,10 +171,14 @@ class Chain:
         gradient found for them is the true one up to 1e-7 of the limit, which is added to its size (not in the plan).
         If it may stop, the scan ends where the working set could grow by one label: it is not complete.
         """
-        if self.is_dense:
+        if isinstance(sums.potentials, PairPotentials):
+            found = scan_plain_pairs(self, sums, wanted)
+        elif self.is_dense:
             found = scan_dense(self, Posteriors.of(sums), wanted)
-            return found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
-        return LevelScan(self, sums, gradient, wanted).run(may_stop)
+            found = found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
+        else:
+            found = LevelScan(self, sums, gradient, wanted).run(may_stop)
+        return found if self.problem.components is None else with_components(self, sums, wanted, found)
 
     def ascent(self, loss: TrainingLoss, weights: Floats, strengths: Strengths) -> ChainAscent | None:
         """Dual ascent over the sentences; None if there is none."""
@@ -163,8 +188,9 @@ class Chain:
 
     @property
     def has_hessian(self) -> bool:
-        """Whether there is one: all labels known, and on the dense lattice patterns of 2 labels at the most."""
-        return (self.problem.order <= 2 or not self.is_dense) and not self.problem.is_partial
+        """Whether there is one: labels known, no components, and on the dense lattice patterns of 2 labels at most."""
+        is_there = self.problem.order <= 2 or not self.is_dense
+        return is_there and not self.problem.is_partial and self.problem.components is None
 
     @property
     def hessian_in_passes(self) -> float:
@@ -197,11 +223,11 @@ class Chain:
 def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
 
-    With "auto" problems of order 2 are dense, unless labels are many or scans keep posteriors of all arcs and these are
-    too many; else each working set has the cheaper of the two.
+    With "auto" problems of order 2 are dense up to `MOST_DENSE_LABELS`, and where passes may look at pairs alone, unless
+    scans keep posteriors of all arcs and these are too many; else each working set has the cheaper of the two.
     """
     check_lattice(lattice)
-    is_small = problem.order == 2 and problem.n_labels <= MOST_DENSE_LABELS
+    is_small = problem.order == 2 and (problem.n_labels <= MOST_DENSE_LABELS or may_use_pairs(problem))
     is_small = is_small and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
     if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
         check_dense(problem.n_labels, problem.order)

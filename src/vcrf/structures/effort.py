@@ -10,6 +10,7 @@ import numpy as np
 from vcrf.errors import BudgetError, LargeProblemWarning
 from vcrf.machine import total_memory
 from vcrf.problem import Problem
+from vcrf.structures.pairs import PARTS
 from vcrf.types import Bools
 
 # From here on an estimate is worth a warning.
@@ -17,6 +18,8 @@ LONG_SECONDS, LARGE_BYTES = 60.0, 2e9
 # Nanoseconds of one thread for an arc at a token, and for a tag pattern at an occurrence of a column; measured with 300
 # to 1,300 labels, whose tables are too large for the fast part of the memory.
 _NANOSECONDS = 3.0
+# A product of matrices takes such a share of that for an entry, and a label at a token so many times as long.
+_PRODUCT, _PER_LABEL = 0.05, 20.0
 # Tables of all arcs that a pass has besides the two of each block; arrays of a number for each label at each token.
 _TABLES, _ARRAYS = 5, 4
 
@@ -29,9 +32,11 @@ class Effort(NamedTuple):
     n_bytes: float
 
 
-def check_effort(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool) -> None:
+def check_effort(
+    problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool, has_pairs: bool = False
+) -> None:
     """Warn of a pass that takes minutes or gigabytes; refuse one that is larger than the machine's memory."""
-    effort = estimate(problem, keep, threads, n_blocks, is_dense)
+    effort = estimate(problem, keep, threads, n_blocks, is_dense, has_pairs)
     memory = total_memory()
     if effort.least_bytes > memory:
         raise BudgetError(
@@ -47,16 +52,27 @@ def check_effort(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_
         )
 
 
-def estimate(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool) -> Effort:
-    """What a scan takes if the columns of `keep` are scanned; longer patterns than 2 of an automaton come on top."""
+def estimate(
+    problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool, has_pairs: bool = False
+) -> Effort:
+    """What a scan takes if the columns of `keep` are scanned; longer patterns than 2 of an automaton come on top.
+
+    With pairs passes look at those that have a weight alone, see `structures.pairs`.
+    """
     n_tokens, n_labels = problem.n_tokens, float(problem.n_labels)
     order = problem.order if is_dense else min(problem.order, 2)
     n_arcs, n_states = n_labels**order, n_labels ** max(order - 1, 1)
     counts = np.diff(problem.columns.ptr)
     n_scanned = sum(float(counts[keep & problem.has_order(k)].sum()) * n_labels**k for k in range(1, order + 1))
-    seconds = 1e-9 * _NANOSECONDS * (n_tokens * n_arcs + n_scanned) / min(threads, n_blocks)
-    tables = (2 * n_blocks + _TABLES) * n_arcs
-    messages = 2.0 * n_tokens * n_states if is_dense and order > 1 else 0.0
+    if problem.components is not None:
+        of_values = float(counts[keep & problem.has_order(problem.component_kind)].sum())
+        n_scanned += of_values * len(problem.components) + n_tokens * len(problem.components.labels)
+    # The bias's pairs are a product of matrices; what is left are labels and few pairs.
+    per_token = _PRODUCT * n_arcs + _PER_LABEL * n_labels if has_pairs else n_arcs
+    n_scanned -= n_tokens * n_arcs if has_pairs else 0.0
+    seconds = 1e-9 * _NANOSECONDS * (n_tokens * per_token + n_scanned) / min(threads, n_blocks)
+    tables = (2 * PARTS + _TABLES if has_pairs else 2 * n_blocks + _TABLES) * n_arcs
+    messages = 2.0 * n_tokens * n_states if is_dense and order > 1 and not has_pairs else 0.0
     least, most = (8.0 * (tables + messages + rows * n_tokens * n_labels) for rows in (1, _ARRAYS))
     return Effort(seconds, least, most)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from vcrf import kernels
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
-from vcrf.problem import Problem
+from vcrf.problem import Components, Problem
 from vcrf.types import Floats, Ints, UInts32
 from vcrf.workers import cut
 
@@ -53,12 +53,25 @@ class ArcPlan:
 
 
 @dataclass(frozen=True)
+class ComponentPlan:
+    """Features of component values: their groups, and lists of (value, feature) for the keys of the plan."""
+
+    table: Components
+    groups: list[GroupEntries]
+    row_ptr: Ints
+    row_values: UInts32
+    row_features: UInts32
+    row_factors: Floats
+
+
+@dataclass(frozen=True)
 class ChainPlan:
     """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections.
 
     Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
     one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
-    its code the other way round. `arcs` is for passes on a pattern automaton.
+    its code the other way round. `arcs` is for passes on a pattern automaton. `scored` is the plan without the keys
+    that have no features, for scores of many labels: see `without_empty_keys`.
     """
 
     features: Ints
@@ -94,6 +107,8 @@ class ChainPlan:
     token_bounds: list[int]
     cor_bounds: list[int]
     arcs: ArcPlan | None = None
+    components: ComponentPlan | None = None
+    scored: ChainPlan | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -108,40 +123,81 @@ def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -
     """Arrays for a sorted set of features: single labels by key, plain patterns as a table, the rest by token."""
     column, length, code = problem.split_features(features)
     is_plain = column == problem.bias_column
-    in_table = np.flatnonzero((length > 1) & is_plain)
-    corrected = np.flatnonzero((length > 1) & ~is_plain)
+    part_size = problem.part_sizes(length)
+    in_table = np.flatnonzero((part_size > 1) & is_plain)
+    corrected = np.flatnonzero((part_size > 1) & ~is_plain)
     return ChainPlan(
         features=features,
         labels=code,
         table_features=in_table,
         table_sizes=length[in_table],
         table_codes=code[in_table],
-        order=int(length.max(initial=1)),
+        order=int(part_size.max(initial=1)),
         **_compile_rows(problem, groups, features, code),
         **_compile_corrections(problem, column, length, code, corrected),
     )
 
 
 def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code: UInts32) -> dict[str, Any]:
-    """Key-major lists of single-label features, and the keys' positions."""
-    stride = problem.space.stride
-    parts: list[GroupEntries] = []
+    """Key-major lists of features of single labels and component values, and the keys' positions."""
+    found = {k: [_of_group(problem, k, group, features) for group in groups] for k in _single_kinds(problem)}
+    used = [i for i in range(len(groups)) if any(np.any(count[i][1]) for count in found.values())]
     rows: list[UInts32] = []
     key_counts: list[Ints] = [np.zeros(1, np.int64)]
     key_positions: list[UInts32] = []
+    offsets: list[int] = []
     offset = 0
-    for group in groups:
-        base = group.columns.astype(np.int64) * stride
-        first = np.searchsorted(features, base)
-        count = np.searchsorted(features, base + problem.n_labels) - first
-        if not np.any(count):
-            continue
-        parts.append(GroupEntries(group, offset, first, count, cut(group.col_ptr, _BLOCKS)))
+    for group in (groups[i] for i in used):
+        offsets.append(offset)
         rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
         offset += group.n_keys - 1
-    n_rows = offset + 1
+    parts = {
+        k: [
+            GroupEntries(groups[i], at, *of_kind[i], cut(groups[i].col_ptr, _BLOCKS))
+            for i, at in zip(used, offsets, strict=True)
+        ]
+        for k, of_kind in found.items()
+    }
+    key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
+    stacked = np.stack(rows, axis=1) if rows else np.zeros((problem.n_tokens, 0), np.uint32)
+    row_ptr, labels, entries, values = _row_entries(parts[1], offset + 1, code)
+    compiled = {
+        "groups": parts[1],
+        "rows": np.ascontiguousarray(stacked),
+        "row_ptr": row_ptr,
+        "row_labels": labels,
+        "row_features": entries,
+        "row_values": values,
+        "row_bounds": cut(row_ptr, _BLOCKS),
+        "key_ptr": key_ptr,
+        "key_positions": np.concatenate([np.zeros(0, np.uint32), *key_positions]),
+        "key_bounds": cut(key_ptr, _BLOCKS),
+    }
+    if problem.components is not None:
+        of_values = parts[problem.component_kind]
+        compiled["components"] = ComponentPlan(
+            problem.components, of_values, *_row_entries(of_values, offset + 1, code)
+        )
+    return compiled
+
+
+def _single_kinds(problem: Problem) -> list[int]:
+    """Kinds whose parts are of one label."""
+    return [1] if problem.components is None else [1, problem.component_kind]
+
+
+def _of_group(problem: Problem, kind: int, group: KeyGroup, features: Ints) -> tuple[Ints, Ints]:
+    """The first feature of a kind of each of a group's columns, and how many there are."""
+    zero = np.zeros(len(group.columns), np.uint32)
+    base = problem.join_features(group.columns, kind, zero)
+    first = np.searchsorted(features, base)
+    return first, np.searchsorted(features, base + problem.space.size(kind)) - first
+
+
+def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple[Ints, UInts32, UInts32, Floats]:
+    """Pointers of the keys' lists, and the assignment, feature and value (none for indicators) of their entries."""
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
         kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
@@ -156,21 +212,22 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
             part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
             part.n_features, code, part.offset, at, labels, entries, values,
         )  # fmt: skip
-    key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
-    stacked = np.stack(rows, axis=1) if rows else np.zeros((problem.n_tokens, 0), np.uint32)
-    positions = np.concatenate([np.zeros(0, np.uint32), *key_positions])
-    return {
-        "groups": parts,
-        "rows": np.ascontiguousarray(stacked),
-        "row_ptr": row_ptr,
-        "row_labels": labels,
-        "row_features": entries,
-        "row_values": values,
-        "row_bounds": cut(row_ptr, _BLOCKS),
-        "key_ptr": key_ptr,
-        "key_positions": positions,
-        "key_bounds": cut(key_ptr, _BLOCKS),
-    }
+    return row_ptr, labels, entries, values
+
+
+def without_empty_keys(plan: ChainPlan) -> ChainPlan:
+    """A plan that scores the same by fewer rows: those of keys with features; row 0 is nothing. For scores alone."""
+    counts = np.diff(plan.row_ptr)
+    parts = plan.components
+    of_values = np.zeros_like(counts) if parts is None else np.diff(parts.row_ptr)
+    kept = np.flatnonzero((counts > 0) | (of_values > 0))
+    number = np.zeros(len(counts), np.uint32)
+    number[kept] = np.arange(1, len(kept) + 1)
+    zeros = np.zeros(2, np.int64)
+    row_ptr = np.concatenate([zeros, np.cumsum(counts[kept])])
+    if parts is not None:
+        parts = replace(parts, row_ptr=np.concatenate([zeros, np.cumsum(of_values[kept])]))
+    return replace(plan, rows=number[plan.rows], row_ptr=row_ptr, row_bounds=cut(row_ptr, _BLOCKS), components=parts)
 
 
 def _compile_corrections(

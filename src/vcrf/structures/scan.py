@@ -57,6 +57,7 @@ def scan_dense(chain: Chain, found: Posteriors, wanted: Wanted) -> Scan:
     parts = [
         _scan_length(chain, found, pairs, k, which.astype(np.uint32), wanted.limits[k][which])
         for k, which in wanted.columns.items()
+        if k <= wanted.longest
     ]
     features = np.concatenate([np.zeros(0, np.int64), *(f for f, _ in parts)])
     gradients = np.concatenate([np.zeros(0), *(g for _, g in parts)])
@@ -66,7 +67,14 @@ def scan_dense(chain: Chain, found: Posteriors, wanted: Wanted) -> Scan:
 
 def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Floats) -> tuple[Ints, Floats]:
     """Single labels alone."""
-    table, (allowed_ptr, allowed) = chain.problem.columns, observed_codes(chain.problem, 1, columns)
+    return scan_values(chain, 1, residuals, columns, limits)
+
+
+def scan_values(
+    chain: Chain, kind: int, residuals: Floats, columns: UInts32, limits: Floats
+) -> tuple[Ints, Floats]:  # fmt: skip
+    """Parts of one label whose residuals are at hand, (n_tokens, assignments)."""
+    table, (allowed_ptr, allowed) = chain.problem.columns, observed_codes(chain.problem, kind, columns)
 
     def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
         return kernels.gradient.scan_labels(
@@ -74,7 +82,7 @@ def scan_labels(chain: Chain, residuals: Floats, columns: UInts32, limits: Float
             residuals, *out,
         )  # fmt: skip
 
-    return _in_blocks(chain, 1, columns, block)
+    return _in_blocks(chain, kind, columns, block)
 
 
 def _scan_length(
@@ -154,7 +162,7 @@ def observed_codes(problem: Problem, k: int, columns: UInts32) -> tuple[Ints, UI
     """Candidate codes of the scanned columns if only observed pairs are candidates."""
     if not problem.observed_for(k):
         return np.zeros(0, np.int64), np.zeros(0, np.uint32)
-    width = problem.n_labels**k
+    width = problem.space.size(k)
     codes = problem.observed(k)
     ptr = np.searchsorted(codes, np.arange(len(problem.columns) + 1) * width)
     out_ptr, picked, _ = take_rows(ptr, (codes % width).astype(np.uint32), np.zeros(0), columns.astype(np.int64))

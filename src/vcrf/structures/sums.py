@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -80,6 +81,14 @@ class ChainSums:
     variances: Floats = field(default_factory=lambda: np.zeros(0))
     means: Floats = field(default_factory=lambda: np.zeros(0))
     warm = None
+
+    @cached_property
+    def of_values(self) -> Floats:
+        """Residuals summed over the labels of each component value, (n_tokens, n_values)."""
+        components = self.potentials.chain.problem.components
+        if components is None:
+            raise TypeError("These labels have no components.")
+        return components.sum_labels(self.residuals)
 
     @property
     def plan(self) -> ChainPlan:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf import kernels
+from vcrf.structures.components import add_component_scores
 from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats
 from vcrf.workers import Workers
@@ -24,6 +25,8 @@ def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> F
         ),
         plan.row_bounds,
     )
+    if plan.components is not None:
+        add_component_scores(plan.components, w, scores, workers)
     return scores
 
 

@@ -290,6 +290,11 @@ def open_annotating(models: Models, files: PoolFile) -> Annotating:
     ]
     if not pool:
         raise InputError(f"{files.pool}: no sentences to label. Expected text, CoNLL-U or columns.")
+    if facts is not None and facts.tag_bundle:
+        raise InputError(
+            f"The Label view writes one column, and labels of this model are bundles ({facts.tag_bundle}). Serve the "
+            "model without a pool."
+        )
     training = layout = None
     if files.training is not None:
         training, layout = read_training(files.training, files.training_split, served)

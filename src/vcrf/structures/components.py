@@ -1,0 +1,66 @@
+"""Features of component values on chains: their scores go to labels before a pass, their residuals come after it.
+
+Passes know labels alone: whatever sums over label sequences, sums over components too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcrf import kernels
+from vcrf.structures.scan import scan_values
+from vcrf.structures.structure import Scan, Wanted
+from vcrf.types import Floats
+from vcrf.workers import Workers, cut
+
+if TYPE_CHECKING:
+    from vcrf.structures.chain import Chain
+    from vcrf.structures.plan import ChainPlan, ComponentPlan
+    from vcrf.structures.sums import ChainSums
+
+
+def add_component_scores(components: ComponentPlan, w: Floats, scores: Floats, workers: Workers) -> None:
+    """scores[key, l] += the score of each value that label l has, (n_rows, n_labels)."""
+    table = components.table
+    workers.run(
+        lambda a, b: kernels.components.add_scores(
+            components.row_ptr, components.row_values, components.row_features, components.row_factors, w, table.ptr,
+            table.labels, a, b, scores,
+        ),
+        cut(components.row_ptr, 4),
+    )  # fmt: skip
+
+
+def component_gradient(
+    components: ComponentPlan, plan: ChainPlan, of_values: Floats, g: Floats, workers: Workers, power: int = 1
+) -> None:
+    """Write the sums of `of_values`, (n_tokens, n_values), times values to a power, of the features on components."""
+    if not len(components.row_features):
+        return
+    by_key = np.empty((len(components.row_ptr) - 1, of_values.shape[1]))
+    workers.run(
+        lambda a, b: kernels.gradient.key_residuals(
+            plan.key_ptr, plan.key_positions, components.row_ptr, of_values, a, b, by_key
+        ),
+        plan.key_bounds,
+    )
+    for part in components.groups:
+        workers.run(
+            lambda a, b, part=part: kernels.gradient.feature_gradient(  # type: ignore[misc]
+                part.group.col_ptr, part.group.col_keys, part.group.col_values**power, part.first_feature,
+                part.n_features, plan.labels, part.offset, by_key, a, b, g,
+            ),
+            part.bounds,
+        )  # fmt: skip
+
+
+def with_components(chain: Chain, sums: ChainSums, wanted: Wanted, found: Scan) -> Scan:
+    """A scan, with the features of component values that exceed their limit too."""
+    kind = chain.problem.component_kind
+    columns = wanted.columns[kind].astype(np.uint32)
+    features, gradients = scan_values(chain, kind, sums.of_values, columns, wanted.limits[kind][columns])
+    features = np.concatenate([found.features, features])
+    order = np.argsort(features, kind="stable")
+    return found._replace(features=features[order], gradients=np.concatenate([found.gradients, gradients])[order])

@@ -1,0 +1,73 @@
+"""Labels that are bundles, through the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands import Call
+from vcrf.data import SyntheticLanguage
+from vcrf.data.readers import read_corpus
+
+NAMES = {"A": "NOUN", "B": "NOUN", "C": "VERB", "D": "ADP"}
+FEATS = {"A": "Case=Nom|Number=Sing", "B": "Case=Acc|Number=Plur", "C": "Mood=Ind|Number=Sing", "D": "_"}
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An invented treebank with UPOS, XPOS and FEATS."""
+    corpus = SyntheticLanguage(n_labels=4, n_stems=30).sample(40, seed=2)
+    labels = dict(zip(sorted(corpus.label_set), "ABCD", strict=True))
+    lines = []
+    for number, (tokens, tags) in enumerate(zip(corpus.tokens, corpus.labels, strict=True)):
+        lines.append(f"# split = {'train' if number < 30 else 'test'}")
+        for i, (token, tag) in enumerate(zip(tokens, tags, strict=True), 1):
+            name = labels[tag]
+            lines.append(f"{i}\t{token}\t_\t{NAMES[name]}\t{name}\t{FEATS[name]}\t_\t_\t_\t_")
+        lines.append("")
+    path = tmp_path_factory.mktemp("morphology") / "invented.conllu"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(treebank: Path) -> Path:
+    """A model of UPOS and FEATS."""
+    path = treebank.parent / "bundles.vcrf"
+    Call()("train", treebank, "--split", "train", "--tag", "upos+feats", "-o", path, "--recipe", "paper")
+    return path
+
+
+def test_columns_are_written_back(model: Path, treebank: Path, tmp_path: Path) -> None:
+    """Protects the columns of a bundle: both are labelled, and nothing else changes."""
+    bare, done = tmp_path / "bare.conllu", tmp_path / "done.conllu"
+    lines = [line.split("\t") for line in treebank.read_text().splitlines()]
+    bare.write_text("\n".join("\t".join([*f[:3], "_", f[4], "_", *f[6:]] if len(f) > 1 else f) for f in lines) + "\n")
+    Call()("tag", model, bare, "-o", done)
+    again = read_corpus(done, "upos+feats")
+    assert again.label_set <= read_corpus(treebank, "upos+feats").label_set
+    assert read_corpus(done, "xpos").labels == read_corpus(treebank, "xpos").labels
+    text = Call()("tag", model, "-", given="nu mi\n").stdout.splitlines()
+    assert "=" not in text[1].split("\t")[3]
+
+
+def test_parts_are_evaluated(model: Path, treebank: Path) -> None:
+    """Protects the accuracies of columns and features, in JSON and for people."""
+    call = Call()
+    found = json.loads(call("eval", model, treebank, "--split", "test", "--json").stdout)
+    shares = found["morphology"]
+    assert shares["label"] == pytest.approx(1.0 - found["token_error"])
+    assert shares["label"] <= min(shares["UPOS"], shares["UFeats"])
+    assert set(shares["features"]) == {"Case", "Mood", "Number"}
+    shown = call("eval", model, treebank, "--split", "test").stdout
+    assert "UFeats" in shown
+    assert "Case" in shown
+
+
+def test_a_column_that_holds_no_label_is_refused(treebank: Path, tmp_path: Path) -> None:
+    """Protects the message about options."""
+    error = Call()("train", treebank, "--tag", "upos+form", "-o", tmp_path / "x.vcrf", code=2).stderr
+    assert "--tag" in error
+    assert "upos+feats" in error

@@ -1,0 +1,129 @@
+"""Passes over the pairs that have a weight alone: what the dense lattice finds, for many labels without its arcs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from objectives import objective, value_and_gradient
+from small_problems import cases
+from vcrf.penalties import FamilyPenalty
+from vcrf.solvers.working_set import solve
+from vcrf.structures import pairs
+from vcrf.structures.pairs import PairPotentials
+from vcrf.structures.structure import Purpose
+
+
+@contextmanager
+def for_few_labels():
+    """Small problems take the pairs that have a weight too, however many."""
+    saved = pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS
+    pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS = 1, 0, 4
+    try:
+        yield
+    finally:
+        pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS = saved
+
+
+def both(case):
+    """The objective on all arcs, and on the pairs that have a weight, if the problem is of that kind."""
+    dense = objective("crf", case.problem, case.costs)
+    with for_few_labels():
+        sparse = objective("crf", case.problem, case.costs, lattice="auto")
+    return dense, sparse
+
+
+def drawn_features(problem, rng, share):
+    """Labels of all columns, and pairs of all tokens."""
+    singles = [c * problem.space.stride + b for c in range(len(problem.columns)) for b in range(problem.n_labels)]
+    plain = problem.bias_column * problem.space.stride + problem.n_labels + np.arange(problem.n_labels**2)
+    every = np.sort(np.concatenate([np.array(singles, np.int64), plain]))
+    return every[rng.random(len(every)) < share]
+
+
+PAPER = cases(min_tags=2, max_tags=2, max_labels=5).filter(lambda case: pairs_are_plain(case.problem))
+
+
+def pairs_are_plain(problem):
+    """Whether pairs are of all tokens."""
+    return problem.order == 2 and np.flatnonzero(problem.has_order(2)).tolist() == [problem.bias_column]
+
+
+@settings(max_examples=80)
+@given(PAPER, st.sampled_from([0.5, 5.0, 40.0, 150.0, 1000.0]), st.integers(0, 99))
+def test_values_and_gradients_are_those_of_all_arcs(case, scale, seed):
+    """Protects sums by differences, in full where these cancel, and in the log domain for large weights."""
+    rng = np.random.default_rng(seed)
+    dense, sparse = both(case)
+    features = drawn_features(case.problem, rng, 0.6)
+    w = scale * rng.normal(size=len(features))
+    plan = sparse.compile(features)
+    with for_few_labels():
+        prepared = sparse.structure.prepare(plan, w, sparse.loss, Purpose.GRADIENT)
+        assert isinstance(prepared, PairPotentials)
+        value, gradient = value_and_gradient(sparse, plan, w)
+        values = prepared.values(sparse.loss)
+    expected, slope = value_and_gradient(dense, dense.compile(features), w)
+    tiny = 1e-11 * (1.0 + scale)
+    assert value == pytest.approx(expected, rel=1e-9, abs=tiny)
+    assert float(case.problem.weights @ values) == pytest.approx(expected, rel=1e-9, abs=tiny)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-8, atol=tiny)
+
+
+@settings(max_examples=60)
+@given(PAPER, st.sampled_from([0.5, 5.0, 1000.0]), st.integers(0, 99))
+def test_scans_are_those_of_all_arcs(case, scale, seed):
+    """Protects the product of matrices that stands for a look at every pair of every token."""
+    rng = np.random.default_rng(seed)
+    dense, sparse = both(case)
+    features = drawn_features(case.problem, rng, 0.4)
+    w = scale * rng.normal(size=len(features))
+    limits = {k: np.where(case.problem.has_order(k), 0.02, np.inf) for k in (1, 2)}
+    with for_few_labels():
+        _, found = sparse.scan(sparse.compile(features), w, limits)
+    _, expected = dense.scan(dense.compile(features), w, limits)
+    near = np.abs(np.abs(expected.gradients) - 0.02) < 1e-9
+    assert set(expected.features[~near].tolist()) <= set(found.features.tolist())
+    at = np.isin(found.features, expected.features)
+    np.testing.assert_allclose(np.abs(found.gradients[~at]), 0.02, atol=1e-9)
+    same = np.isin(expected.features, found.features)
+    np.testing.assert_allclose(found.gradients[at], expected.gradients[same], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_fit_ends_where_that_on_all_arcs_ends(threads):
+    """Protects a whole run: the same certified optimum, the same bytes with any number of threads."""
+    from vcrf.data import SyntheticLanguage
+    from vcrf.families import default_families, intern_sentences
+    from vcrf.problem import build_problem
+
+    corpus = SyntheticLanguage(n_labels=6, n_stems=30).sample(40, seed=3)
+    labels = sorted(corpus.label_set)
+    y = np.array([labels.index(z) for sentence in corpus.labels for z in sentence], np.uint32)
+    families = [family for family in default_families() if family.tags == 1 or family.name.startswith("tag")]
+    problem = build_problem(intern_sentences(corpus.tokens), y, len(labels), families)
+    penalty = FamilyPenalty.from_strengths(np.full(len(families), 0.01), "elastic")
+    dense = solve(problem, penalty, tol=1e-6, lattice="dense")
+    with for_few_labels():
+        sparse = solve(problem, penalty, tol=1e-6, threads=threads)
+        again = solve(problem, penalty, tol=1e-6, threads=1)
+    assert sparse.objective == pytest.approx(dense.objective, rel=2e-6)
+    assert sparse.gap <= 1e-6 * sparse.objective
+    assert again.weights.tobytes() == sparse.weights.tobytes()
+
+
+def test_many_labels_take_pairs_by_themselves():
+    """Protects the choice: 200 labels do, 20 do not, and `inference='dense'` is what it says."""
+    from vcrf.families import default_families, intern_sentences
+    from vcrf.problem import build_problem
+    from vcrf.structures.chain import Chain
+
+    text = intern_sentences([["a", "b", "c"]])
+    for n_labels, lattice, expected in ((200, "auto", True), (20, "auto", False), (200, "dense", False)):
+        problem = build_problem(text, np.array([0, 1, 0], np.uint32), n_labels, default_families())
+        chain = Chain(problem, np.ones(len(problem.columns), bool), 1, lattice)
+        assert chain.may_use_pairs is expected
