@@ -17,6 +17,7 @@ RARE = {
     },
     "tag": {
         "--nbest", "--mbr", "--unit", "--label-sets", "--form", "--confidence", "--review", "--average", "--longest",
+        "--shard",
     },
     "reproduce": {"--words", "--tags", "--affix", "--tag", "--noise", "--tol", "--max-passes", "--dask", "--method"},
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcrf.data.docbin import ATTRIBUTES, is_docbin, read_docs, sentences_of, write_docs
+from vcrf.data.pieces import Shard
 from vcrf.errors import InputError
 from vcrf.labelling.tagger import Tagger
 
@@ -35,8 +36,10 @@ _UPOS = frozenset(
 )
 
 
-def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int | None) -> int:
-    """Write the documents with labels as `pos_` (where all labels can be) or `tag_`; returns their number."""
+def label_docbin(
+    tagger: Tagger, path: Path, output: Path | None, tag: str | int | None, shard: Shard | None = None
+) -> int:  # fmt: skip
+    """Write the documents, or a part of them, with labels as `pos_` (if all can be) or `tag_`; how many there are."""
     if output is None or not is_docbin(output):
         raise InputError(f"{path}: documents of spaCy are written to a .spacy file. Pass --output FILE.spacy.")
     if tag is not None and tag not in ATTRIBUTES:
@@ -46,6 +49,7 @@ def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int
         raise InputError(f"{path}: spaCy takes universal parts of speech for pos_ only. Pass --tag xpos.")
     attribute = ATTRIBUTES[str(tag)] if tag is not None else ("pos_" if is_upos else "tag_")
     docs = read_docs(path)
+    docs = docs if shard is None else list(shard.select(docs))
     spans = [span for doc in docs for span in sentences_of(doc)]
     found = tagger.predict([[token.text for token in span] for span in spans])
     for span, labels in zip(spans, found, strict=True):
