@@ -231,6 +231,14 @@ ESTIMATOR = (
         "the class of the word and of its neighbours are added. The model keeps the table.",
         flag="--word-classes", metavar="FILE",
     ),
+    Parameter(
+        "memory", None, Other('size such as "2GB", or None'),
+        "Arrays that grow with the data are in files, and about so much of them is in memory. Same result.",
+        'A size: "2GB", "500MB", "1.5GiB" or a number of bytes; the program itself takes about 300 MB of it. The files '
+        "are in the directory for temporary files (TMPDIR), have no names and go with the training. `path` takes no "
+        "notice of it.",
+        flag="--memory", metavar="SIZE",
+    ),
 )  # fmt: skip
 
 # Of functions: readers, `tune`, `learn_classes`, bounds.

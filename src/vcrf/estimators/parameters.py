@@ -23,6 +23,7 @@ from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem
+from vcrf.scratch import read_size
 from vcrf.solvers.result import Callback
 from vcrf.types import Floats, Label
 
@@ -104,6 +105,7 @@ class Parameters(SequenceEstimator):
         inference: str = "auto",
         dual_start: bool = True,
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
+        memory: str | int | None = None,
     ) -> None:
         self.recipe = recipe
         self.families = families
@@ -131,11 +133,14 @@ class Parameters(SequenceEstimator):
         self.inference = inference
         self.dual_start = dual_start
         self.word_classes = word_classes
+        self.memory = memory
 
     def _check_parameters(self) -> None:
         """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
         for parameter in ESTIMATOR:
             check(parameter.name, getattr(self, parameter.name))
+        if self.memory is not None:
+            read_size(self.memory)
 
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcrf import scratch
 from vcrf.errors import BudgetError, LargeProblemWarning
 from vcrf.machine import total_memory
 from vcrf.problem import Problem
@@ -32,7 +33,7 @@ class Effort(NamedTuple):
 def check_effort(problem: Problem, keep: Bools, threads: int, n_blocks: int, is_dense: bool) -> None:
     """Warn of a pass that takes minutes or gigabytes; refuse one that is larger than the machine's memory."""
     effort = estimate(problem, keep, threads, n_blocks, is_dense)
-    memory = total_memory()
+    memory = max(total_memory(), scratch.room())
     if effort.least_bytes > memory:
         raise BudgetError(
             f"{_size(problem)} need {effort.least_bytes / 1e9:,.1f} GB of memory at the least; there are "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Problem
@@ -147,9 +147,9 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
     row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
-    labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    labels, entries = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
     has_values = any(len(part.group.col_values) for part in parts)
-    values = np.empty(n) if has_values else np.zeros(0)
+    values = scratch.empty(n if has_values else 0)
     at = row_ptr[:-1].copy()
     for part in parts:
         kernels.gradient.fill_entries(
@@ -157,11 +157,13 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
             part.n_features, code, part.offset, at, labels, entries, values,
         )  # fmt: skip
     key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
-    stacked = np.stack(rows, axis=1) if rows else np.zeros((problem.n_tokens, 0), np.uint32)
-    positions = np.concatenate([np.zeros(0, np.uint32), *key_positions])
+    stacked = scratch.empty((problem.n_tokens, len(rows)), np.uint32)
+    for i, row in enumerate(rows):
+        stacked[:, i] = row
+    positions = scratch.concatenate([np.zeros(0, np.uint32), *key_positions])
     return {
         "groups": parts,
-        "rows": np.ascontiguousarray(stacked),
+        "rows": stacked,
         "row_ptr": row_ptr,
         "row_labels": labels,
         "row_features": entries,
@@ -182,7 +184,7 @@ def _compile_corrections(
     kernels.gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
     cor_ptr = np.cumsum(cor_ptr)
     n = int(cor_ptr[-1])
-    entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    entry_feature, entry_of_feature = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
     kernels.gradient.fill_corrections(
         columns.ptr,
         columns.positions,
@@ -196,10 +198,10 @@ def _compile_corrections(
     values = values_of_feature = np.zeros(0)
     if len(columns.values) and n:
         index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
-        values, values_of_feature = np.empty(n), columns.values[index]
+        values, values_of_feature = scratch.empty(n), scratch.keep(columns.values[index])
         values[entry_of_feature] = values_of_feature
-    which = corrected[entry_feature]
-    slot, first = np.empty(n, np.uint32), np.empty(n, np.int64)
+    which = scratch.keep(corrected[entry_feature])
+    slot, first = scratch.empty(n, np.uint32), scratch.empty(n, np.int64)
     slot_ptr = np.empty(problem.n_tokens + 1, np.int64)
     offsets = np.cumsum([problem.n_labels**k for k in range(problem.order + 1)])
     seen = np.full(offsets[-1] if offsets[-1] <= _MAX_PATTERNS else 0, -1, np.int64)
@@ -209,13 +211,13 @@ def _compile_corrections(
     newest, oldest = slot_code % problem.n_labels, slot_code // problem.n_labels
     return {
         "cor_ptr": cor_ptr,
-        "cor_size": length[which],
-        "cor_code": code[which],
-        "cor_feature": which.astype(np.uint32),
+        "cor_size": scratch.keep(length[which]),
+        "cor_code": scratch.keep(code[which]),
+        "cor_feature": scratch.keep(which.astype(np.uint32)),
         "cor_values": values,
         "cor_features": corrected,
         "cor_feature_ptr": feature_ptr,
-        "cor_feature_slots": slot[entry_of_feature],
+        "cor_feature_slots": scratch.keep(slot[entry_of_feature]),
         "cor_feature_values": values_of_feature,
         "cor_slot": slot,
         "slot_ptr": slot_ptr,
