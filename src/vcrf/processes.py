@@ -144,12 +144,16 @@ class _Crew(Generic[_Item, _Result]):
         return result
 
 
+def _can_fork() -> bool:
+    """A fork has everything at once; with threads it may have a lock that nobody opens."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
 def _start(function: Callable[[Any], Any], others: list[_Worker]) -> _Worker:
-    # A fork has everything at once; with threads it may have a lock that nobody opens.
-    is_alone = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork") if is_alone else multiprocessing.get_context("spawn")
+    is_fork = _can_fork()
+    context = multiprocessing.get_context("fork") if is_fork else multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    inherited = [ours, *(other.connection for other in others)] if is_alone else []
+    inherited = [ours, *(other.connection for other in others)] if is_fork else []
     process = context.Process(target=_work, args=(function, theirs, inherited), daemon=True)
     process.start()
     theirs.close()
