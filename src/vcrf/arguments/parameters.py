@@ -267,7 +267,7 @@ FUNCTIONS = (
     Parameter("min_count", 3, COUNT, "Rarer words get no class.", flag="--min-count", metavar="N"),
     Parameter("rho", None, Other("float"), "Margin; by default the best for each bound.", flag="--rho", metavar="X"),
     Parameter("delta", 0.05, Other("float"), "Each bound may fail with this probability.", flag="--delta", metavar="X"),
-    Parameter("jobs", 1, COUNT, "Processes of `vcrf tag`; the text is the same.", flag="--jobs", metavar="N"),
+    Parameter("jobs", 1, COUNT, "Processes; same text.", flag="--jobs", metavar="N"),
     Parameter("shard", None, Other("str"),
               "Label the I-th of N parts of the file; all parts, one after the other, are the whole.",
               flag="--shard", metavar="I/N"),

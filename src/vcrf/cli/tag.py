@@ -191,10 +191,9 @@ def tag(
     vcrf tag my.vcrf new.conllu.gz --marginals -o labelled.conllu
     echo "the cat sleeps" | vcrf tag my.vcrf --format json
 
-    Text is read and written in blocks, so files of any size can be labelled, by several processes with --jobs N and on
-    several machines with --shard I/N. CoNLL-U stays as it is, byte for byte,
-    but for the column of the labels: that of the training data, or --tag. A column file gets the label where the
-    training data had it, otherwise as a new last column.
+    Text is read and written in blocks, so files of any size can be labelled; --jobs and --shard (docs/scaling.md) share
+    the work. CoNLL-U stays as it is but for the column of the labels: that of the training data, or --tag. A column
+    file gets the label where the training data had it, otherwise as a new last column.
 
     --max-error, --label-sets and --report need a model that `vcrf calibrate` has seen. What is to be checked has
     Check=Yes in MISC, `Yes` in a last column, or true in the JSON key check.
