@@ -137,7 +137,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         if not np.any(count):
             continue
         parts.append(GroupEntries(group, offset, first, count, cut(group.col_ptr, _BLOCKS)))
-        rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
+        rows.append(scratch.keep(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32)))
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
         offset += group.n_keys - 1
@@ -145,7 +145,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
         kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
-    row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    row_ptr = scratch.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
     labels, entries = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
     has_values = any(len(part.group.col_values) for part in parts)

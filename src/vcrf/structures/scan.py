@@ -123,7 +123,7 @@ def _in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints
             if n <= room:
                 break
             room = n
-        found[a] = out[0][:n], out[1][:n], out[2][:n]
+        found[a] = out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy()  # the room is let go
 
     chain.workers.run(run, bounds)
     parts = [found[a] for a in sorted(found)]
