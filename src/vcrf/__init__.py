@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
     from vcrf.estimators.voting import vote
     from vcrf.graphs import Graph
+    from vcrf.labelling.loading import load_tagger
 
     __version__: str
 
@@ -30,6 +31,7 @@ __all__ = [
     "VStructBoost",
     "__version__",
     "load",
+    "load_tagger",
     "read_corpus",
     "vote",
 ]
@@ -46,6 +48,7 @@ _HOMES = {
     "GraphCRF": "vcrf.estimators.graph_crf",
     "MultiLabelCRF": "vcrf.estimators.multilabel",
     "load": "vcrf.estimators.file",
+    "load_tagger": "vcrf.labelling.loading",
     "read_corpus": "vcrf.data",
     "vote": "vcrf.estimators.voting",
 }

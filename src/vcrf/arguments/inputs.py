@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from vcrf import scratch
 from vcrf.arguments.open_labels import check_open, is_open, named
+from vcrf.data.interned import Interned
 from vcrf.errors import InputError
 from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
 from vcrf.families.explicit import AttributeText
@@ -80,6 +82,8 @@ def training_sentences(
     InputError
         When there is nothing to train on, the shapes differ, or a label is neither str nor int.
     """
+    if isinstance(X, Interned) and isinstance(y, Interned) and sample_weight is None:
+        return cast(Any, X), cast(Any, y), None  # a reader has checked them
     sentences, labels = as_sentences(X), listed_labels(y)
     check_lengths(sentences, labels)
     check_labels(labels, may_be_open)
@@ -150,23 +154,27 @@ def check_characters(text: Text, classes: Iterable[Label]) -> None:
             )
 
 
-def sorted_classes(y: list[list[Label]]) -> list[Label]:
+def sorted_classes(y: list[list[Label]] | Interned) -> list[Label]:
     """Return the distinct labels, sorted."""
-    classes = list(dict.fromkeys(named(y)))
+    classes: list[Label] = list(y.strings) if isinstance(y, Interned) else list(dict.fromkeys(named(y)))
     if len({isinstance(label, str) for label in classes}) > 1:
         raise InputError("Labels must be all str or all int: got both. Convert them to str.")
     return sorted(classes)
 
 
-def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
+def label_numbers(y: list[list[Label]] | Interned, classes: list[Label]) -> UInts32:
     """Flat label numbers, (n_tokens,); of a label left open the first that is possible."""
     number = {label: i for i, label in enumerate(classes)}
+    if isinstance(y, Interned):
+        return scratch.keep(np.array([number[label] for label in y.strings], np.uint32)[y.ids])
     known = [next(named([[label]]), classes[0]) if is_open(label) else label for label in chain.from_iterable(y)]
     return np.array([number[label] for label in known], np.uint32)
 
 
 def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:
     """Intern tokens, or flatten given attributes; None looks at the first token."""
+    if isinstance(sentences, Interned):
+        return Text(sentences.ptr, sentences.strings, sentences.ids)
     if is_attributes is None:
         is_attributes = not isinstance(first_token(sentences), str)
     return read_attributes(sentences) if is_attributes else intern_sentences(sentences)

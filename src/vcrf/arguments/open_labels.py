@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vcrf.data.interned import Interned
 from vcrf.errors import InputError
 from vcrf.types import UInts8
 
@@ -27,8 +28,10 @@ def named(y: list[list[Any]]) -> Iterator[Any]:
             yield label
 
 
-def allowed_labels(y: list[list[Any]], classes: list[Any]) -> UInts8 | None:
+def allowed_labels(y: list[list[Any]] | Interned, classes: list[Any]) -> UInts8 | None:
     """Which labels each token may have, (n_tokens, n_labels); None if all labels are known."""
+    if isinstance(y, Interned):
+        return None
     flat = list(chain.from_iterable(y))
     if not any(map(is_open, flat)):
         return None

@@ -239,6 +239,14 @@ ESTIMATOR = (
         "components are their characters. None: whole labels alone.",
         flag="--components", metavar="all|NAMES",
     ),
+    Parameter(
+        "memory", None, Other('size such as "2GB", or None'),
+        "Arrays that grow with the data are in files, and about so much of them is in memory. Same result.",
+        'A size: "2GB", "500MB", "1.5GiB" or a number of bytes; the program itself takes about 300 MB of it. The files '
+        "are in the directory for temporary files (TMPDIR), have no names and go with the training. `path` takes no "
+        "notice of it.",
+        flag="--memory", metavar="SIZE",
+    ),
 )  # fmt: skip
 
 # Of functions: readers, `tune`, `learn_classes`, bounds.
@@ -267,6 +275,10 @@ FUNCTIONS = (
     Parameter("min_count", 3, COUNT, "Rarer words get no class.", flag="--min-count", metavar="N"),
     Parameter("rho", None, Other("float"), "Margin; by default the best for each bound.", flag="--rho", metavar="X"),
     Parameter("delta", 0.05, Other("float"), "Each bound may fail with this probability.", flag="--delta", metavar="X"),
+    Parameter("jobs", 1, COUNT, "Processes; same text.", flag="--jobs", metavar="N"),
+    Parameter("shard", None, Other("str"),
+              "Label the I-th of N parts of the file; all parts, one after the other, are the whole.",
+              flag="--shard", metavar="I/N"),
     Parameter("start", None, Other("fitted tagger"),
               "Begin with the weights of this model: the same optimum, in fewer passes if little is new.",
               flag="--start", metavar="MODEL"),

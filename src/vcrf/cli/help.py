@@ -12,11 +12,12 @@ RARE = {
     "train": {
         "--form", "--input-format", "--families", "--words", "--tags", "--affix", "--complexities", "--patience",
         "--complexity-strength", "--base-strength", "--norm", "--l1-ratio", "--count-power", "--factors", "--loss",
-        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start",
+        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start", "--memory",
         "--seed", "--folds", "--plot", "--watch-port",
     },
     "tag": {
         "--nbest", "--mbr", "--unit", "--label-sets", "--form", "--confidence", "--review", "--average", "--longest",
+        "--shard",
     },
     "reproduce": {"--words", "--tags", "--affix", "--tag", "--noise", "--tol", "--max-passes", "--dask", "--method"},
 }  # fmt: skip

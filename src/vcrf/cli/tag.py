@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, cast
 
 import typer
 
@@ -16,6 +16,8 @@ from vcrf.cli.options import Form, ModelFile, Tag, column, option, share
 from vcrf.cli.output import say
 
 if TYPE_CHECKING:
+    from vcrf.data.pieces import Shard
+    from vcrf.labelling.pieces import Labelled
     from vcrf.labelling.reporting import TextReport
     from vcrf.labelling.tagger import ModelTagger
     from vcrf.trust import Acceptance, SetThreshold
@@ -173,6 +175,8 @@ def tag(
         typer.Option(metavar="FILE", help="Write the sentences that have something to check to this file too."),
     ] = None,
     constraints: Annotated[str | None, option("constraints")] = None,
+    jobs: Annotated[int, option("jobs")] = 1,
+    shard: Annotated[str | None, option("shard")] = None,
     tag: Tag = None,
     form: Form = None,
     output: Annotated[
@@ -187,89 +191,186 @@ def tag(
     vcrf tag my.vcrf new.conllu.gz --marginals -o labelled.conllu
     echo "the cat sleeps" | vcrf tag my.vcrf --format json
 
-    Text is read and written in blocks, so files of any size can be labelled. CoNLL-U stays as it is, byte for byte,
-    but for the column of the labels: that of the training data, or --tag. A column file gets the label where the
-    training data had it, otherwise as a new last column.
+    Text is read and written in blocks, so files of any size can be labelled; --jobs and --shard (docs/scaling.md) share
+    the work. CoNLL-U stays as it is but for the column of the labels: that of the training data, or --tag. A column
+    file gets the label where the training data had it, otherwise as a new last column.
 
     --max-error, --label-sets and --report need a model that `vcrf calibrate` has seen. What is to be checked has
     Check=Yes in MISC, `Yes` in a last column, or true in the JSON key check.
     """
-    from vcrf.cli.checks import check_calibrated, check_output, read_loss
-    from vcrf.cli.compiling import compile_notice, load_numba_without_scipy
-    from vcrf.cli.trees import is_tree_model, tag_trees
-    from vcrf.data.docbin import is_docbin
-    from vcrf.data.raw import check_written_column, open_raw
-    from vcrf.errors import InputError
-    from vcrf.files import replacing_text
-    from vcrf.labelling.attributes import label_attribute_file
-    from vcrf.labelling.docbin import label_docbin
-    from vcrf.labelling.labelling import Wanted, check_labels_text, label_file
-    from vcrf.labelling.loading import load_tagger
-    from vcrf.labelling.reporting import TextReport
+    from vcrf.data.pieces import read_shard
 
-    loss = None if mbr is None else read_loss("--mbr", mbr)
-    if mbr is not None and nbest:
-        raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
     promise = _Promise(max_error, confidence, unit, average, longest, label_sets, report, review)
-    promise.check(mbr, nbest, constraints)
-    if review is not None:
-        others = {} if output is None else {output: "--output"}
-        check_output("--review", review, {model: "the model", file: "the input", **others})
-    if output is not None:  # it may be the input: that is read before it is replaced
-        check_output("--output", output, {model: "the model"})
-    if is_tree_model(model):
-        if nbest or mbr is not None or output_format not in (None, OutputFormat.CONLLU) or promise.is_asked:
-            raise InputError("A model of trees writes CoNLL-U: only --marginals and --output are for it.")
-        _write(tag_trees(model, file, marginals), output)
-        return
-    tagger = load_tagger(model, constraints)
-    if input_format is InputFormat.ATTRIBUTES:
-        if nbest or mbr is not None or output_format is not None or promise.is_asked:
-            raise InputError(
-                "--nbest, --mbr, --format, --max-error, --label-sets and --report are not for --input-format "
-                "attributes: leave them out."
-            )
-        _write(label_attribute_file(tagger, str(file), marginals), output)
-        return
-    check_labels_text(tagger.model_, str(model))
-    if is_docbin(file):
-        if nbest or mbr is not None or output_format is not None or marginals or promise.is_asked:
-            raise InputError(
-                "--nbest, --mbr, --format, --marginals, --max-error, --label-sets and --report are not for .spacy "
-                "files: leave them out."
-            )
-        with compile_notice():
-            n_docs = label_docbin(tagger, file, output, column(tag))
-        say(f"{output}: {n_docs:,} documents")
-        return
+    asked = _Asked(
+        model, file, None if output_format is None else output_format.value, input_format.value, marginals, nbest, mbr,
+        constraints, column(tag), form, jobs, None if shard is None else read_shard(shard), output, promise,
+    )  # fmt: skip
+    asked.check()
+    asked.way()(asked)
+
+
+class _Asked(NamedTuple):
+    """What the command was asked for."""
+
+    model: Path
+    file: Path
+    output_format: str | None
+    input_format: str
+    marginals: bool
+    nbest: int
+    mbr: str | None
+    constraints: str | None
+    tag: str | int | None
+    form: int | None
+    jobs: int
+    shard: Shard | None
+    output: Path | None
+    promise: _Promise
+
+    def check(self) -> None:
+        """Refuse what does not go together, and outputs that are inputs."""
+        from vcrf.cli.checks import check_output
+        from vcrf.errors import InputError
+
+        if self.mbr is not None and self.nbest:
+            raise InputError("--nbest writes the likeliest sequences and --mbr one sequence: ask for one of them.")
+        self.promise.check(self.mbr, self.nbest, self.constraints)
+        review, output = self.promise.review, self.output
+        if review is not None:
+            others = {} if output is None else {output: "--output"}
+            check_output("--review", review, {self.model: "the model", self.file: "the input", **others})
+        if output is not None:  # it may be the input: that is read before it is replaced
+            check_output("--output", output, {self.model: "the model"})
+
+    def way(self) -> Callable[[_Asked], None]:
+        """How such an input is labelled."""
+        from vcrf.cli.trees import is_tree_model
+        from vcrf.data.docbin import is_docbin
+
+        if is_tree_model(self.model):
+            return _tag_trees
+        if self.input_format == InputFormat.ATTRIBUTES:
+            return _tag_attributes
+        return _tag_docs if is_docbin(self.file) else _tag_words
+
+    def refuse(self, what: str, *names: str) -> None:
+        """Refuse options where they mean nothing."""
+        from vcrf.errors import InputError
+
+        given = {
+            "--nbest": self.nbest > 0, "--mbr": self.mbr is not None, "--marginals": self.marginals,
+            "--format": self.output_format is not None, "--max-error": self.promise.max_error is not None,
+            "--label-sets": self.promise.label_sets is not None, "--report": self.promise.report,
+            "--jobs": self.jobs > 1,
+        }  # fmt: skip
+        if any(given[name] for name in names):
+            raise InputError(f"{', '.join(names[:-1])} and {names[-1]} are not for {what}: leave them out.")
+
+
+# What only words in sequences can be asked for.
+_OF_WORDS = ("--nbest", "--mbr", "--format", "--max-error", "--label-sets", "--report")
+
+
+def _tag_trees(asked: _Asked) -> None:
+    """CoNLL-U with heads."""
+    from vcrf.cli.trees import tag_trees
+
+    conllu = asked.output_format in (None, OutputFormat.CONLLU)
+    asked._replace(output_format=None if conllu else asked.output_format).refuse(
+        "a model of trees, which writes CoNLL-U", *_OF_WORDS, "--jobs"
+    )
+    _write(tag_trees(asked.model, asked.file, asked.marginals, asked.shard), asked.output)
+
+
+def _tag_attributes(asked: _Asked) -> None:
+    """CRFsuite's data."""
+    from vcrf.data.attributes import attribute_pieces
+    from vcrf.data.stream import stream_name
+    from vcrf.labelling.loading import load_tagger
+    from vcrf.labelling.pieces import AttributeLabeller
+    from vcrf.processes import map_in_order
+
+    asked.refuse("--input-format attributes", *_OF_WORDS)
+    label = AttributeLabeller(
+        load_tagger(asked.model, asked.constraints), stream_name(asked.file), asked.marginals
+    )  # fmt: skip
+    found = map_in_order(label, attribute_pieces(asked.file, asked.shard), asked.jobs)
+    _write(_reported(found, None, None), asked.output)
+
+
+def _tag_docs(asked: _Asked) -> None:
+    """Documents of spaCy."""
+    from vcrf.cli.compiling import compile_notice
+    from vcrf.labelling.docbin import label_docbin
+    from vcrf.labelling.labelling import check_labels_text
+    from vcrf.labelling.loading import load_tagger
+
+    tagger = load_tagger(asked.model, asked.constraints)
+    check_labels_text(tagger.model_, str(asked.model))
+    asked.refuse(".spacy files", *_OF_WORDS[:3], "--marginals", *_OF_WORDS[3:], "--jobs")
+    with compile_notice():
+        n_docs = label_docbin(tagger, asked.file, asked.output, asked.tag, asked.shard)
+    say(f"{asked.output}: {n_docs:,} documents")
+
+
+def _tag_words(asked: _Asked) -> None:
+    """Text, CoNLL-U and columns."""
+    from vcrf.cli.checks import check_calibrated, read_loss
+    from vcrf.cli.compiling import load_numba_without_scipy
+    from vcrf.data.raw import check_written_column, open_pieces
+    from vcrf.files import replacing_text
+    from vcrf.labelling.labelling import Wanted, check_labels_text
+    from vcrf.labelling.loading import load_tagger
+    from vcrf.labelling.pieces import WordLabeller
+    from vcrf.labelling.reporting import TextReport
+    from vcrf.processes import map_in_order
+
+    promise, output_format = asked.promise, cast(Any, asked.output_format)
+    loss = None if asked.mbr is None else read_loss("--mbr", asked.mbr)
+    tagger = load_tagger(asked.model, asked.constraints)
+    check_labels_text(tagger.model_, str(asked.model))
     facts = tagger.model_.facts
-    layout = facts.layout if facts else None
-    if str(file) == "-" and sys.stdin is not None and sys.stdin.isatty():
+    if str(asked.file) == "-" and sys.stdin is not None and sys.stdin.isatty():
         say("Reading from the terminal: one sentence a line, Ctrl-D ends.")
     if promise.is_asked:
-        check_calibrated(tagger, model)
-    text = open_raw(file, cast(Any, input_format.value), column(tag), form, layout)
-    has_notes = marginals or promise.has_notes
-    check_written_column(text, has_notes, output_format.value if output_format else None)
+        check_calibrated(tagger, asked.model)
+    layout = facts.layout if facts else None
+    text, pieces = open_pieces(asked.file, cast(Any, asked.input_format), asked.tag, asked.form, layout, asked.shard)
+    check_written_column(text, asked.marginals or promise.has_notes, output_format)
     accepted, sets = promise.thresholds(tagger)
-    wanted = Wanted(output_format.value if output_format else None, marginals, nbest, loss, accepted, sets)
+    wanted = Wanted(output_format, asked.marginals, asked.nbest, loss, accepted, sets)
     load_numba_without_scipy()
+    seen = TextReport(tagger, promise.report) if promise.report or promise.review else None
+    found = map_in_order(WordLabeller(tagger, text, wanted, seen), pieces, asked.jobs)
     with ExitStack() as stack:
-        checked = stack.enter_context(replacing_text(review)) if review else None
-        onlooker = TextReport(tagger, checked, report) if report or review else None
-        _write(label_file(tagger, text, wanted, onlooker), output)
-    for message in promise.said(accepted, sets, onlooker):
+        review = stack.enter_context(replacing_text(promise.review)) if promise.review else None
+        _write(_reported(found, seen, review), asked.output)
+    for message in promise.said(accepted, sets, seen):
         say(message)
 
 
-def _write(pieces: Iterator[str], output: Path | None) -> None:
+def _reported(found: Iterator[Labelled], seen: TextReport | None, review: BinaryIO | None) -> Iterator[bytes]:
+    """The text of pieces, while what they report is joined and what is to be checked is written to a file."""
+    with closing(cast("Generator[Labelled, None, None]", found)):
+        for piece in found:
+            if seen is not None and piece.report is not None:
+                seen.join(piece.report)
+                if review is not None:
+                    review.write("".join(piece.report.reviewed).encode())
+            yield piece.text
+
+
+def _write(pieces: Iterator[bytes], output: Path | None) -> None:
     """Write text as it comes, to a file or to standard output."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.files import replacing_text
 
     with compile_notice(), ExitStack() as stack:
+        stack.enter_context(
+            closing(cast("Generator[bytes, None, None]", pieces))
+        )  # what works for it ends here, also on errors
         out = stack.enter_context(replacing_text(output)) if output else sys.stdout.buffer
         for piece in pieces:
-            out.write(piece.encode())
+            out.write(piece)
             if output is None:  # who reads from a pipe waits for its answer
                 out.flush()

@@ -74,6 +74,7 @@ def train(
     max_passes: Annotated[int | None, option("max_passes")] = None,
     inference: Annotated[str, option("inference")] = "auto",
     dual_start: Annotated[bool, option("dual_start")] = True,
+    memory: Annotated[str | None, option("memory")] = None,
     n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
     random_state: Annotated[int | None, option("random_state", min=0)] = None,
     start: Annotated[Path | None, option("start")] = None,
@@ -104,8 +105,6 @@ def train(
     the best model so far is written.
     """
     given = locals()
-    from vcrf.classes import read_classes
-
     began = time.perf_counter()
     _check_call(data, output, split, dev, dev_split, plot, word_classes)
     _check_tuning(tune, folds, plot, start)
@@ -119,26 +118,30 @@ def train(
         from vcrf.cli.watching import check_watch
 
         check_watch()
-    if structure == "tree":
-        _train_trees(given, began)
-        return
+    from vcrf import scratch
+
+    with scratch.within(memory):
+        (_train_trees if structure == "tree" else _train_chains)(given, began)
+
+
+def _train_chains(given: dict[str, Any], began: float) -> None:
+    """Train on sentences."""
+    output, start = given["output"], given["start"]
     # An estimator has these parameters under the same names.
     parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
-    parameters["loss"] = {None: "auto", "none": None}.get(loss, loss)
-    parameters["word_classes"] = None if word_classes is None else read_classes(word_classes)
-    corpus, layout = _read(data, column(tag), split, format_name(input_format), form)
-    development = None
-    if dev is not None or dev_split is not None:
-        # In the columns of the training data.
-        with _about_dev_split():
-            development, _ = _read([dev] if dev else data, None, dev_split, format_name(input_format), None, layout)
+    parameters["loss"] = {None: "auto", "none": None}.get(given["loss"], given["loss"])
+    if given["word_classes"] is not None:
+        from vcrf.classes import read_classes
+
+        parameters["word_classes"] = read_classes(given["word_classes"])
+    corpus, development, layout = _corpora(given)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
-    tagger: VCRF = getattr(vcrf, _ESTIMATORS[surrogate])(**parameters)
+    tagger: VCRF = getattr(vcrf, _ESTIMATORS[given["surrogate"]])(**parameters)
     stages: dict[str, float] = {}
     found = None
     with Interrupts() as interrupts, _page(given) as live:
-        if tune:
-            found = _tune(tagger, corpus, development, folds or 5, interrupts, stages, live)
+        if given["tune"]:
+            found = _tune(tagger, corpus, development, given["folds"] or 5, interrupts, stages, live)
         tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts, start, live)
         interrupts.see_model()
         if live is not None:
@@ -149,18 +152,30 @@ def train(
         if found is not None:
             print_rich(found.table(), err=True)
             report |= {"tuning": [vars(row) for row in found.rows], "best": vars(found.best)}
-        if json:
+        if given["json"]:
             print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
         else:
             _print_report(report, output)
-        if found is not None and plot is not None:
-            found.plot(plot)  # after the model: a picture that fails costs nothing else
+        if found is not None and given["plot"] is not None:
+            found.plot(given["plot"])  # after the model: a picture that fails costs nothing else
     except KeyboardInterrupt:
         say(f"Interrupted: {output} is written.")
         raise typer.Exit(exit_code()) from None
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(exit_code())
+
+
+def _corpora(given: dict[str, Any]) -> tuple[Corpus, Corpus | None, Layout]:
+    """The training data, read once where they may be larger than the memory, and the development data."""
+    dev, dev_split, input_format = given["dev"], given["dev_split"], format_name(given["input_format"])
+    how = column(given["tag"]), given["split"], input_format, given["form"]
+    corpus, layout = _read(given["data"], *how, is_streamed=given["memory"] is not None)
+    if dev is None and dev_split is None:
+        return corpus, None, layout
+    # In the columns of the training data.
+    with _about_dev_split():
+        return corpus, _read([dev] if dev else given["data"], None, dev_split, input_format, None, layout)[0], layout
 
 
 def _train_trees(given: dict[str, Any], began: float) -> None:
@@ -257,11 +272,11 @@ def _check_loss(loss: str | None) -> None:
         read_loss("--loss", loss, "none", "auto")
 
 
-def _read(paths: list[Path], *how: Any) -> tuple[Corpus, Layout]:
+def _read(paths: list[Path], *how: Any, is_streamed: bool = False) -> tuple[Corpus, Layout]:
     from vcrf.data.readers import read_corpora
 
     with saying_warnings():
-        return read_corpora(paths, *how)
+        return read_corpora(paths, *how, is_streamed=is_streamed)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vcrf import GraphCRF
     from vcrf.complexity.report import RiskReport
+    from vcrf.data.pieces import Shard
     from vcrf.graphs.trees import Trees
     from vcrf.labelling.explain import TokenExplanation
     from vcrf.losses import Loss
@@ -106,8 +107,8 @@ def with_field(model: Any, label: str) -> Any:
     return replace(model, facts=model.facts.with_layout(conllu_layout(LABEL_FIELDS[label])))
 
 
-def tag_trees(model: Path, file: Path, has_marginals: bool) -> Iterator[str]:
-    """A CoNLL-U file with the labels filled in; with marginals their probabilities in MISC."""
+def tag_trees(model: Path, file: Path, has_marginals: bool, shard: Shard | None = None) -> Iterator[bytes]:
+    """A CoNLL-U file, or a part of it, with the labels filled in; with marginals their probabilities in MISC."""
     from vcrf.data.blocks import split_blocks
     from vcrf.data.conllu import word_rows
     from vcrf.data.text import read_text
@@ -116,6 +117,7 @@ def tag_trees(model: Path, file: Path, has_marginals: bool) -> Iterator[str]:
     tagger, label = load_trees(model)
     text = read_text(file)
     blocks = list(split_blocks(text.content))
+    blocks = blocks if shard is None else list(shard.select(blocks))
     trees = trees_of(blocks, text.name, label, is_labelled=False)
     labels = iter(tagger.predict(trees.graphs))
     posteriors = iter(tagger.predict_marginals(trees.graphs)) if has_marginals else None
@@ -130,7 +132,7 @@ def tag_trees(model: Path, file: Path, has_marginals: bool) -> Iterator[str]:
                     note = f"Prob={sure[v][found[v]]:.4f}"
                     row[-1] = note if row[-1] in ("_", "") else f"{row[-1]}|{note}"
                 lines[index] = "\t".join(row)
-        yield "\n".join(lines) + "\n\n"
+        yield ("\n".join(lines) + "\n\n").encode()
 
 
 def bound_of_trees(

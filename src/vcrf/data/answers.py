@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from vcrf.data.blocks import Block
@@ -29,7 +29,7 @@ def is_accepted(answer: Any, where: str) -> bool | None:
     return bool(answer == ACCEPT)
 
 
-def accepted_blocks(blocks: Iterable[Block], name: str) -> list[Block]:
+def accepted_blocks(blocks: Iterable[Block], name: str) -> Iterator[Block]:
     """Leave out suggestions of CoNLL-U that nobody has accepted; those without an answer are told by a warning.
 
     Raises
@@ -37,16 +37,20 @@ def accepted_blocks(blocks: Iterable[Block], name: str) -> list[Block]:
     InputError
         When nothing is left, and at an answer that is none, with its line.
     """
-    given = list(blocks)
-    answers = [_answer(block, name) for block in given]
-    n_open = answers.count(None)
-    if n_open and True not in answers:
+    n = n_open = n_accepted = 0
+    for block in blocks:
+        n += 1
+        answer = _answer(block, name)
+        n_open += answer is None
+        n_accepted += bool(answer)
+        if answer:
+            yield block
+    if n_open and not n_accepted:
         raise InputError(
             f"{name}: no sentence has an answer yet. The labels are those of the tagger: check them, and set "
             f"`# answer = {ACCEPT}` above each sentence that is right."
         )
-    say_left_out(name, n_open, len(given), "sentences")
-    return [block for block, answer in zip(given, answers, strict=True) if answer]
+    say_left_out(name, n_open, n, "sentences")
 
 
 def say_left_out(name: str, n_open: int, n: int, what: str) -> None:

@@ -5,11 +5,13 @@ An attribute is `name` or `name:value`; `\:` and `\\` are a colon and a backslas
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from vcrf.data.text import Source, read_text
+from vcrf.data.pieces import Shard, part_of, text_size, whole_sentences
+from vcrf.data.stream import Piece, stream_pieces
 from vcrf.errors import InputError
 
 _FIELD = re.compile(r"((?:[^\\:]|\\.)+)(?::(.*))?")
@@ -25,23 +27,32 @@ class AttributeSentence(NamedTuple):
     source: str
 
 
-def read_attribute_file(source: Source) -> list[AttributeSentence]:
-    """Read all sentences of a file of CRFsuite's data.
+def attribute_pieces(source: str | os.PathLike[str], shard: Shard | None = None) -> Iterator[Piece]:
+    """A file, or a part of it, in pieces of whole sentences; see `read_attribute_piece`."""
+    size = 0 if shard is None else text_size(source)
+    whole = whole_sentences(stream_pieces(source), is_line=False)
+    yield from whole if shard is None else part_of(whole, shard.bounds(size), is_line=False)
+
+
+def read_attribute_piece(piece: Piece, name: str) -> list[AttributeSentence]:
+    """Read the sentences of a piece of a file; `name` is that of the file.
 
     Raises
     ------
     InputError
         With the line, when a value is no number.
     """
-    name, content = read_text(source)
-    return read_attribute_lines(content.split("\n"), name)
+    lines = [line[:-2] if line.endswith("\r\n") else line.removesuffix("\n") for line in piece.lines(name)]
+    if lines and piece.first_line == 1:
+        lines[0] = lines[0].removeprefix("\ufeff")
+    return read_attribute_lines(lines, name, piece.first_line)
 
 
-def read_attribute_lines(lines: Iterable[str], name: str) -> list[AttributeSentence]:
-    """Read all sentences of lines; `name` says in errors where these are from."""
+def read_attribute_lines(lines: Iterable[str], name: str, first_line: int = 1) -> list[AttributeSentence]:
+    """Read all sentences of lines; `name` and `first_line` say in errors where these are from."""
     sentences: list[AttributeSentence] = []
     is_new = True
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first_line):
         if not line.strip():
             is_new = True
             continue

@@ -26,7 +26,7 @@ class Block(NamedTuple):
     lines: list[str]
 
 
-def split_blocks(content: str, boundaries: tuple[str, ...] = ()) -> Iterator[Block]:
+def split_blocks(content: str, boundaries: tuple[str, ...] = (), first_line: int = 1) -> Iterator[Block]:
     r"""Cut a text at its blank lines.
 
     Parameters
@@ -35,6 +35,8 @@ def split_blocks(content: str, boundaries: tuple[str, ...] = ()) -> Iterator[Blo
         Lines that end in `\n`; the last one need not.
     boundaries : tuple of str
         A line that starts with one of these separates as a blank line does.
+    first_line : int
+        Number of the first line.
 
     Yields
     ------
@@ -43,8 +45,8 @@ def split_blocks(content: str, boundaries: tuple[str, ...] = ()) -> Iterator[Blo
     """
     # Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
     lines: list[str] = []
-    number = 0
-    for number, line in enumerate(content.split("\n"), 1):
+    number = first_line - 1
+    for number, line in enumerate(content.split("\n"), first_line):
         if not line or line.isspace() or line.startswith(boundaries):
             if lines:
                 yield Block(number - len(lines), lines)
@@ -55,8 +57,8 @@ def split_blocks(content: str, boundaries: tuple[str, ...] = ()) -> Iterator[Blo
         yield Block(number + 1 - len(lines), lines)
 
 
-def select_split(blocks: Iterable[Block], split: str | Collection[str], name: str) -> list[Block]:
-    """Keep the blocks whose comment `# split = NAME` gives a wanted name.
+def select_split(blocks: Iterable[Block], split: str | Collection[str], name: str) -> Iterator[Block]:
+    """Keep the blocks whose comment `# split = NAME` gives a wanted name, as they come.
 
     Parameters
     ----------
@@ -66,18 +68,23 @@ def select_split(blocks: Iterable[Block], split: str | Collection[str], name: st
     name : str
         The file's name, for the messages.
 
-    Returns
-    -------
-    list of Block
+    Yields
+    ------
+    Block
 
     Raises
     ------
     InputError
-        When no block has such a comment, or a wanted name does not occur.
+        After the last block, when none has such a comment, or a wanted name does not occur.
     """
     wanted = {split} if isinstance(split, str) else set(split)
-    named = [(split_name(block), block) for block in blocks]
-    found = {block_split for block_split, _ in named if block_split is not None}
+    found = set()
+    for block in blocks:
+        block_split = split_name(block)
+        if block_split is not None:
+            found.add(block_split)
+        if block_split in wanted:
+            yield block
     if not found:
         raise InputError(
             f"{name}: `split={split!r}` expects sentences with a comment '# split = NAME', but none has one. "
@@ -89,7 +96,6 @@ def select_split(blocks: Iterable[Block], split: str | Collection[str], name: st
             f"{name}: no sentence of split {missing}; the file has {_listed(found)}. "
             "Pass one of these, or leave `split` out to read the whole file."
         )
-    return [block for block_split, block in named if block_split in wanted]
 
 
 def _listed(names: set[str]) -> str:

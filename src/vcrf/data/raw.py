@@ -17,7 +17,8 @@ from vcrf.data.blocks import Block
 from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
 from vcrf.data.conllu import FIELDS, word_rows
 from vcrf.data.layout import Layout, conllu_layout, is_conllu
-from vcrf.data.stream import content_lines, stream_lines, stream_name
+from vcrf.data.pieces import Shard, part_of, text_size, whole_sentences
+from vcrf.data.stream import Piece, content_lines, stream_lines, stream_name, stream_pieces
 from vcrf.errors import InputError
 
 InputFormat: TypeAlias = Literal["auto", "conllu", "columns", "text"]
@@ -62,7 +63,7 @@ class RawReader(Protocol):
 
     @property
     def own_format(self) -> OutputFormat | None: ...
-    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]: ...
+    def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]: ...
     def labelled(self, line: str, label: str, notes: Notes) -> str: ...
 
 
@@ -87,6 +88,11 @@ class RawFile(NamedTuple):
     has_bom: bool
     blocks: Iterator[list[RawSentence]]
     conllu: Layout
+
+    def of_piece(self, piece: Piece) -> RawFile:
+        """The sentences of a piece of the file alone; the mark at its beginning is that of the first piece."""
+        blocks = self.reader.sentences([piece.lines(self.name)], piece.first_line)
+        return self._replace(has_bom=self.has_bom and piece.first_line == 1, blocks=blocks)
 
 
 def open_raw(
@@ -121,6 +127,34 @@ def open_raw(
         When the format cannot be told, and, while reading, at a malformed line.
     """
     return _opened(stream_name(source), stream_lines(source), input_format, _Wanted(tag, form, trained))
+
+
+def open_pieces(
+    source: str | os.PathLike[str],
+    input_format: InputFormat = "auto",
+    tag: str | int | None = None,
+    form: int | None = None,
+    trained: Layout | None = None,
+    shard: Shard | None = None,
+) -> tuple[RawFile, Iterator[Piece]]:
+    """Do as `open_raw`, but leave the sentences in pieces, each of which can be labelled by itself: `RawFile.of_piece`.
+
+    With a shard they are those of this part of the file.
+    """
+    name = stream_name(source)
+    size = 0 if shard is None else text_size(source)
+    pieces, head = stream_pieces(source), []
+    for piece in pieces:
+        head.append(piece)
+        if _has_data(piece.lines(name)):
+            break
+    lines = [line for piece in head for line in piece.lines(name)]
+    file = _opened(name, iter([lines]), input_format, _Wanted(tag, form, trained))
+    if file.has_bom:
+        head[0] = head[0]._replace(data=head[0].data.removeprefix(_BOM.encode()))
+    is_line = isinstance(file.reader, TextReader)
+    whole = whole_sentences(chain(head, pieces), is_line)
+    return file._replace(blocks=iter(())), whole if shard is None else part_of(whole, shard.bounds(size), is_line)
 
 
 def raw_content(
@@ -178,9 +212,13 @@ def _head(pieces: Iterator[list[str]]) -> list[str]:
     head: list[str] = []
     for piece in pieces:
         head += piece
-        if any(not _is_blank(line) and not line.lstrip(_BOM).startswith("#") for line in piece):
+        if _has_data(piece):
             break
     return head
+
+
+def _has_data(lines: list[str]) -> bool:
+    return any(not _is_blank(line) and not line.lstrip(_BOM).startswith("#") for line in lines)
 
 
 def _reader(name: str, head: list[str], input_format: InputFormat, wanted: _Wanted) -> RawReader:
@@ -262,8 +300,8 @@ class TextReader:
     name: str
     own_format: OutputFormat | None = None
 
-    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
-        number = 1
+    def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]:
+        number = first_line
         for piece in pieces:
             block = [RawSentence(i, [line], [], split_tokens(line)) for i, line in enumerate(piece, number)]
             for sentence in block:
@@ -284,8 +322,8 @@ class ConlluReader:
     layout: Layout
     own_format: OutputFormat | None = "conllu"
 
-    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
-        return _grouped(pieces, self.name, (), self._parse)
+    def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]:
+        return _grouped(pieces, first_line, self.name, (), self._parse)
 
     def _parse(self, block: Block) -> list[tuple[int, str]]:
         form = self.layout.form
@@ -317,8 +355,8 @@ class ColumnReader:
     layout: Layout
     own_format: OutputFormat | None = "tsv"
 
-    def sentences(self, pieces: Iterable[list[str]]) -> Iterator[list[RawSentence]]:
-        return _grouped(pieces, self.name, BOUNDARIES, self._parse)
+    def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]:
+        return _grouped(pieces, first_line, self.name, BOUNDARIES, self._parse)
 
     def _parse(self, block: Block) -> list[tuple[int, str]]:
         rows = token_rows(block, self.name, self.sample, (self.layout.form,))
@@ -369,11 +407,11 @@ class _Parse(Protocol):
 
 
 def _grouped(
-    pieces: Iterable[list[str]], name: str, boundaries: tuple[str, ...], parse: _Parse
+    pieces: Iterable[list[str]], first_line: int, name: str, boundaries: tuple[str, ...], parse: _Parse
 ) -> Iterator[list[RawSentence]]:
     """Cut at blank lines, which stay with the sentence before them; a boundary line stands alone."""
     held: list[str] = []
-    number = 0
+    number = first_line - 1
     for piece in pieces:
         block: list[RawSentence] = []
         for line in piece:

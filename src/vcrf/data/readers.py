@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from vcrf.data.annotations import looks_like_annotations, parse_annotations
 from vcrf.data.answers import accepted_blocks, say_left_out
@@ -14,6 +15,8 @@ from vcrf.data.conllu import FIELDS, parse_conllu
 from vcrf.data.corpus import Corpus
 from vcrf.data.docbin import is_docbin, read_docbin, trained_tag
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
+from vcrf.data.pieces import whole_sentences
+from vcrf.data.stream import Piece, stream_name, stream_pieces
 from vcrf.data.text import Source, Text, read_text
 from vcrf.errors import InputError
 
@@ -72,11 +75,12 @@ def read_with_layout(
     format: Format | None = None,  # noqa: A002
     form: int | None = None,
     trained: Layout | None = None,
+    is_streamed: bool = False,
 ) -> tuple[Corpus, Layout]:
     """Do as `read_corpus`, and tell the file's format and columns too.
 
     Where `tag` or `form` is None the column is that of `trained`, if that is the layout of a like file: of the same
-    format with as many columns.
+    format with as many columns. A file that is streamed is never whole in memory, nor are its sentences.
     """
     _check_format(format)
     if is_docbin(path):
@@ -85,9 +89,10 @@ def read_with_layout(
         column = trained_tag(trained) if tag is None else tag
         layout = conllu_layout(column)
         return Corpus.from_sentences(read_docbin(path, column)), layout  # type: ignore[arg-type] # a path, as just seen
-    text = read_text(path)
+    text = _streamed(path) if is_streamed and isinstance(path, (str, os.PathLike)) else read_text(path)
     if looks_like_annotations(text.name) if format is None else format == "annotations":
-        return _answered(text), conllu_layout("upos" if tag is None else tag)
+        whole = read_text(path) if isinstance(text, _Streamed) else text
+        return _answered(whole), conllu_layout("upos" if tag is None else tag)
     sample = _first_data_line(text)
     if is_conllu(text.name, sample) if format is None else format == "conllu":
         layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
@@ -98,10 +103,37 @@ def read_with_layout(
         layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
         chosen = _blocks(text, split, BOUNDARIES)
         sentences = parse_columns(chosen, text.name, sample, layout.form, layout.tag)
-    corpus = Corpus.from_sentences(sentences)
+    corpus = _kind_of_corpus(is_streamed).from_sentences(sentences)
     if not len(corpus):
         raise _no_sentences(text.name)
     return corpus, layout
+
+
+class _Streamed(NamedTuple):
+    """A text that is read as it is needed; `content` is its beginning, up to a line with data or further."""
+
+    name: str
+    content: str
+    pieces: Iterator[Piece]
+
+    def blocks(self, boundaries: tuple[str, ...]) -> Iterator[Block]:
+        for piece in whole_sentences(self.pieces, is_line=False):
+            yield from split_blocks(_content(piece, self.name), boundaries, piece.first_line)
+
+
+def _streamed(path: str | os.PathLike[str]) -> _Streamed:
+    name, pieces, head = stream_name(path), stream_pieces(path), []
+    for piece in pieces:
+        head.append(piece)
+        if any(line.strip() and not line.startswith("#") for line in _content(piece, name).split("\n")):
+            break
+    return _Streamed(name, "".join(_content(piece, name) for piece in head), chain(head, pieces))
+
+
+def _content(piece: Piece, name: str) -> str:
+    """A piece as `read_text` would give it."""
+    content = "".join(piece.lines(name)).replace("\r\n", "\n")
+    return content.removeprefix("\ufeff") if piece.first_line == 1 else content
 
 
 def _answered(text: Text) -> Corpus:
@@ -121,7 +153,19 @@ def _answered(text: Text) -> Corpus:
 def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Corpus, Layout]:
     """Sentences of several files, one after the other, and the layout of the first; see `read_with_layout`."""
     parts = [read_with_layout(path, *args, **kwargs) for path in paths]
-    return Corpus.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]
+    if len(parts) == 1:
+        return parts[0]
+    kinds = {type(corpus) for corpus, _ in parts}
+    kind = Corpus if Corpus in kinds else kinds.pop()  # answers of persons are never streamed
+    return kind.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]
+
+
+def _kind_of_corpus(is_streamed: bool) -> type[Corpus]:
+    if not is_streamed:
+        return Corpus
+    from vcrf.data.interned import InternedCorpus  # it needs numpy, which a file that is read whole does not wait for
+
+    return InternedCorpus
 
 
 def _columns_of(
@@ -134,8 +178,10 @@ def _columns_of(
     return "upos" if tag is None else tag, form
 
 
-def _blocks(text: Text, split: str | Collection[str] | None, boundaries: tuple[str, ...]) -> Iterable[Block]:
-    blocks = split_blocks(text.content, boundaries)
+def _blocks(
+    text: Text | _Streamed, split: str | Collection[str] | None, boundaries: tuple[str, ...]
+) -> Iterable[Block]:  # fmt: skip
+    blocks = text.blocks(boundaries) if isinstance(text, _Streamed) else split_blocks(text.content, boundaries)
     return blocks if split is None else select_split(blocks, split, text.name)
 
 
@@ -153,7 +199,7 @@ def _no_sentences(name: str) -> InputError:
     )
 
 
-def _first_data_line(text: Text) -> str:
+def _first_data_line(text: Text | _Streamed) -> str:
     """Return the first line that is surely no comment; if all begin with `#`, the first of those."""
     first = ""
     for block in split_blocks(text.content, BOUNDARIES):

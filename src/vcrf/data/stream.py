@@ -7,9 +7,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from vcrf.data.text import (
     check_nul,
@@ -28,6 +28,25 @@ _PIECE = 1 << 15
 _LONGEST_LINE = 1 << 24
 # Not splitlines(): U+2028 and its like are characters of a token, not ends of a line.
 _lines_of = re.compile(r"[^\n]*\n|[^\n]+").findall
+
+
+class Piece(NamedTuple):
+    """Whole lines of a text, as bytes.
+
+    Parameters
+    ----------
+    first_line : int
+        Number of the first of them, from 1.
+    data : bytes
+        Every line has its end, but for the last of the text.
+    """
+
+    first_line: int
+    data: bytes
+
+    def lines(self, name: str) -> list[str]:
+        """The lines as text; `name` is for the messages."""
+        return _decoded_lines(self.data, name, self.first_line)
 
 
 def stream_name(source: str | os.PathLike[str]) -> str:
@@ -55,21 +74,27 @@ def stream_lines(source: str | os.PathLike[str]) -> Iterator[list[str]]:
         When the file cannot be read, is broken, is not UTF-8, contains a NUL character or a line above 16 MB.
     """
     name = stream_name(source)
+    for piece in stream_pieces(source):
+        yield piece.lines(name)
+
+
+def stream_pieces(source: str | os.PathLike[str]) -> Iterator[Piece]:
+    """The same lines before they are decoded."""
+    name = stream_name(source)
     n_lines, rest = 0, bytearray()
     for chunk in _chunks(source, name):
         end = chunk.rfind(b"\n") + 1
         rest += chunk[:end] if end else chunk
         if end:
-            lines = _decoded_lines(bytes(rest), name, n_lines + 1)
-            n_lines, rest = n_lines + len(lines), bytearray(chunk[end:])
-            yield lines
+            yield Piece(n_lines + 1, bytes(rest))
+            n_lines, rest = n_lines + rest.count(b"\n"), bytearray(chunk[end:])
         if len(rest) > _LONGEST_LINE:
             raise InputError(
                 f"{name}:{n_lines + 1}: expected lines of text, got more than {_LONGEST_LINE >> 20} MB without the end "
                 "of a line. Check that this is the right file; write one token, or one sentence, a line."
             )
     if rest:
-        yield _decoded_lines(bytes(rest), name, n_lines + 1)
+        yield Piece(n_lines + 1, bytes(rest))
 
 
 def content_lines(content: bytes, name: str) -> Iterator[list[str]]:
@@ -113,6 +138,9 @@ def _open(source: str | os.PathLike[str]) -> nullcontext[io.BufferedReader] | io
     if sys.stdin is None:  # closed by the shell: `<&-`
         raise InputError("<stdin>: standard input is closed. Pass a file, or text through a pipe.")
     raw = sys.stdin.buffer
+    with suppress(AttributeError, OSError):  # a stand-in has no number
+        # A buffer of its own: that of Python may not be in use when the process ends, and a thread may wait for a pipe.
+        return open(raw.fileno(), "rb", closefd=False)
     if not hasattr(raw, "peek"):  # a test's stand-in for standard input
         raw = io.BufferedReader(cast(io.RawIOBase, raw))
     return nullcontext(cast(io.BufferedReader, raw))

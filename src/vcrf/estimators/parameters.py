@@ -23,6 +23,7 @@ from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Components, Problem, components_of_labels
+from vcrf.scratch import read_size
 from vcrf.solvers.result import Callback
 from vcrf.surrogates.choice import SMOOTH
 from vcrf.types import Floats, Label
@@ -106,6 +107,7 @@ class Parameters(SequenceEstimator):
         dual_start: bool = True,
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
         components: str | Sequence[str] | None = None,
+        memory: str | int | None = None,
     ) -> None:
         self.recipe = recipe
         self.families = families
@@ -134,11 +136,14 @@ class Parameters(SequenceEstimator):
         self.dual_start = dual_start
         self.word_classes = word_classes
         self.components = components
+        self.memory = memory
 
     def _check_parameters(self) -> None:
         """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
         for parameter in ESTIMATOR:
             check(parameter.name, getattr(self, parameter.name))
+        if self.memory is not None:
+            read_size(self.memory)
 
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}

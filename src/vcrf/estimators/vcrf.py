@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from vcrf import scratch
 from vcrf.arguments.docstrings import documented
 from vcrf.arguments.inputs import (
     as_sentences,
@@ -46,6 +47,9 @@ from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
+
+# What training writes to files for each token, about, where there is a budget for memory: less than it will be.
+_BYTES_A_TOKEN = 2000
 
 
 @documented
@@ -130,8 +134,12 @@ class VCRF(Trained, Parameters):
         VCRF
             Itself.
         """
-        check_together(X_dev, y_dev)
         self._check_parameters()
+        with scratch.within(self.memory):
+            return self._fit(X, y, sample_weight, X_dev, y_dev, start)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any, start: Any) -> VCRF:
+        check_together(X_dev, y_dev)
         patience = self.patience
         if patience is not None and X_dev is None:
             X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
@@ -226,10 +234,12 @@ class VCRF(Trained, Parameters):
         TuneResult
             The table, its best row (of equal errors the sparsest), and an estimator trained on X there, to `tol`.
         """
-        return tune(
-            self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle, random_state,
-            on_stage,
-        )  # fmt: skip
+        self._check_parameters()
+        with scratch.within(self.memory):
+            return tune(
+                self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle,
+                random_state, on_stage,
+            )  # fmt: skip
 
     def _read(self, X: Iterable[Any], y: Iterable[Any], sample_weight: Sequence[float] | None) -> TrainingData:
         """Check the input and build the problem; nothing is kept on the estimator yet."""
@@ -244,6 +254,7 @@ class VCRF(Trained, Parameters):
             text = text.pooled()
         check_characters(text, classes)
         families = self._families(text)
+        scratch.check_room(_BYTES_A_TOKEN * text.n_tokens)
         table = as_classes(self.word_classes)
         if table is not None:
             families += class_families(table)

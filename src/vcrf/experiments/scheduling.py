@@ -10,22 +10,19 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from vcrf.experiments.tasks import PathResult, Task, run_task
+from vcrf.processes import PARENTS, signals_held
 
 Blobs = Mapping[str, bytes]
 Outcomes = Generator["Outcome", None, None]
 Runner = Callable[[Sequence[Task], Blobs], Outcomes]
 
 _MAX_ATTEMPTS = 2
-# Signals that a terminal sends to all its processes: the parent answers them.
-_PARENTS = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
-_ENDING = [*_PARENTS, signal.SIGTERM]
 
 
 class Outcome(NamedTuple):
@@ -70,7 +67,7 @@ class Processes:
     def _run_pool(self, waiting: deque[tuple[Task, int]], blobs: Blobs) -> Outcomes:
         """Work off the queue until it is empty or a process has died; what that had goes back into the queue."""
         context = multiprocessing.get_context("spawn")
-        with _signals_held():  # it starts a process that keeps track of semaphores
+        with signals_held():  # it starts a process that keeps track of semaphores
             pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=_begin_worker)
         # No more than the processes can take: if one dies, it was busy with one of these.
         running: dict[Future[Outcome], tuple[Task, int]] = {}
@@ -79,7 +76,7 @@ class Processes:
             while (waiting and not is_broken) or running:
                 while waiting and not is_broken and len(running) < self.jobs:
                     task, n = waiting.popleft()
-                    with _signals_held():
+                    with signals_held():
                         future = pool.submit(attempt, task, blobs[task.checksum])
                     running[future] = task, n
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -105,52 +102,9 @@ def _end_at_once(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold back signals while a process is started: half of one would end with a traceback of its own.
-
-    Those of a terminal are blocked too: the new process inherits that, and is not hit before it ignores them. Blocking
-    alone does not do, as they may come to another thread, and Python's handlers run in this one all the same.
-    """
-    with _answered_later(), _blocked():
-        yield
-
-
-@contextmanager
-def _answered_later() -> Iterator[None]:
-    """Call the handlers of signals that come in here at its end."""
-    came: list[int] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in _ENDING}
-    try:
-        for number, handler in handlers.items():
-            if callable(handler):
-                signal.signal(number, lambda number, _frame: came.append(number))
-        yield
-    finally:
-        for number, handler in handlers.items():
-            if callable(handler):
-                signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
-
-
-@contextmanager
-def _blocked() -> Iterator[None]:
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PARENTS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _begin_worker() -> None:
     """Leave to the parent what a terminal sends to all, and do not outlive it (it may be killed)."""
-    for number in _PARENTS:
+    for number in PARENTS:
         signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

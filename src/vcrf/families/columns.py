@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.family import Source
 from vcrf.families.templates import Occurrences
 from vcrf.families.text import Text
@@ -51,7 +51,9 @@ class ColumnTable:
 
     def mass(self) -> Floats:
         """Sum of absolute values of each column: m times the largest possible gradient."""
-        weights = np.abs(self.values) if len(self.values) else np.ones(len(self.positions))
+        if not len(self.values):
+            return np.diff(self.ptr).astype(np.float64)
+        weights = np.abs(self.values)
         total = np.concatenate([np.zeros(1), np.cumsum(weights)])
         return np.asarray(total[self.ptr[1:]] - total[self.ptr[:-1]])
 
@@ -90,7 +92,7 @@ class _Builder:
         self.n_attributes[source] = n
         if n == 0:
             return
-        sig, count = np.zeros((n, 2), np.uint64), np.zeros(n, np.uint32)
+        sig, count = scratch.zeros((n, 2), np.uint64), np.zeros(n, np.uint32)
         bits = np.zeros(0, np.uint64) if found.values is None else found.values.view(np.uint64)
         kernels.hashing.signatures(found.positions, bits, ids, sig, count)
         zero_ids, zero_positions = self._zeros_of(found, ids, n)
@@ -129,10 +131,10 @@ class _Builder:
         need = self.n_columns + n
         if need > len(self.sig):
             size = max(need, 2 * len(self.sig))
-            self.sig = np.concatenate([self.sig, np.zeros((size - len(self.sig), 2), np.uint64)])
-            self.classes = np.concatenate([self.classes, np.zeros(size - len(self.classes), np.int64)])
+            self.sig = scratch.concatenate([self.sig, np.zeros((size - len(self.sig), 2), np.uint64)])
+            self.classes = scratch.concatenate([self.classes, np.zeros(size - len(self.classes), np.int64)])
         if 2 * need > len(self.slots):
-            self.slots = np.zeros(1 << int(2 * need).bit_length(), np.uint32)
+            self.slots = scratch.zeros(1 << int(2 * need).bit_length(), np.uint32)
             kernels.hashing.rehash(self.sig, self.n_columns, self.slots)
 
     def _join_classes(self, source: int, columns: UInts32) -> None:
@@ -148,17 +150,18 @@ class _Builder:
         which = np.flatnonzero(of >= n_old)
         order = which[np.argsort(of[which], kind="stable")]
         self.counts.append(np.bincount(of[which] - n_old, minlength=self.n_columns - n_old).astype(np.uint32))
-        self.positions.append(found.positions[order])
-        self.values.append(np.ones(len(order)) if found.values is None else found.values[order])
+        self.positions.append(scratch.keep(found.positions[order]))
+        ones = np.broadcast_to(np.ones(1), len(order))
+        self.values.append(ones if found.values is None else scratch.keep(found.values[order]))
 
     def finish(self, n_sources: int) -> ColumnTable:
         counts = np.concatenate([np.zeros(1, np.uint32), *self.counts])
-        values = np.concatenate([np.zeros(0), *self.values])
+        values = scratch.concatenate([np.zeros(0), *self.values])
         class_sources = list(self.class_ids)
         used, classes = np.unique(self.classes[: self.n_columns], return_inverse=True)
         return ColumnTable(
             ptr=np.cumsum(counts, dtype=np.int64),
-            positions=np.concatenate([np.zeros(0, np.uint32), *self.positions]),
+            positions=scratch.concatenate([np.zeros(0, np.uint32), *self.positions]),
             values=values if np.any(values != 1.0) else np.zeros(0),
             classes=classes.astype(np.int64),
             class_sources=[class_sources[c] for c in used],
@@ -174,8 +177,8 @@ class _Builder:
 def intern(keys: UInts64) -> tuple[UInts32, int]:
     """Number distinct keys in order of first occurrence."""
     size = 1 << int(2 * len(keys) + 1).bit_length()
-    ids = np.empty(len(keys), np.uint32)
-    n = kernels.hashing.intern_keys(keys, np.zeros(size, np.uint64), np.zeros(size, np.uint32), ids)
+    ids = scratch.empty(len(keys), np.uint32)
+    n = kernels.hashing.intern_keys(keys, scratch.zeros(size, np.uint64), scratch.zeros(size, np.uint32), ids)
     return ids, n
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.columns import ColumnTable, intern
 from vcrf.families.family import Source
 from vcrf.families.templates import Template
 from vcrf.families.text import Text
 from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.workers import cut
 
 # A partition finer than this share of the tokens saves nothing over single positions.
 _FINEST = 0.7
+# Entries that are taken at a time.
+_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def group_columns(columns: ColumnTable, keep: Bools, found: Sequence[UInts32], n
 
 def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) -> KeyGroup:
     ptr, positions, _ = _take(columns, chosen)
-    col_ptr, keys = np.zeros(len(chosen) + 1, np.int64), np.empty(len(positions), np.uint32)
+    col_ptr, keys = np.zeros(len(chosen) + 1, np.int64), scratch.empty(len(positions), np.uint32)
     every = np.arange(len(chosen), dtype=np.uint32)
     n = kernels.hashing.distinct_keys(ptr, positions, pos_key, np.zeros(n_rows, np.uint32), every, col_ptr, keys)
     # Positions whose key has no column need no row at all.
@@ -99,13 +103,13 @@ def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) ->
     used[keys[:n]] = True
     renumber = np.zeros(n_rows, np.uint32)
     renumber[used] = np.arange(1, int(used.sum()) + 1, dtype=np.uint32)
-    pos_key = renumber[pos_key]
+    pos_key = scratch.keep(renumber[pos_key])
     return KeyGroup(
         pos_key,
         *_positions_of_keys(pos_key),
         chosen.astype(np.uint32),
         col_ptr,
-        renumber[keys[:n]],
+        scratch.keep(renumber[keys[:n]]),
         np.zeros(0),
     )
 
@@ -113,13 +117,14 @@ def _build(columns: ColumnTable, chosen: Ints, pos_key: UInts32, n_rows: int) ->
 def _single_positions(columns: ColumnTable, chosen: Ints, n_tokens: int) -> KeyGroup:
     ptr, positions, values = _take(columns, chosen)
     used = np.unique(positions)
-    pos_key = np.zeros(n_tokens, np.uint32)
+    pos_key = scratch.zeros(n_tokens, np.uint32)
     pos_key[used] = np.arange(1, len(used) + 1, dtype=np.uint32)
-    return KeyGroup(pos_key, *_positions_of_keys(pos_key), chosen.astype(np.uint32), ptr, pos_key[positions], values)
+    keys = scratch.keep(pos_key[positions])
+    return KeyGroup(pos_key, *_positions_of_keys(pos_key), chosen.astype(np.uint32), ptr, keys, values)
 
 
 def _positions_of_keys(pos_key: UInts32) -> tuple[Ints, UInts32]:
-    order = np.argsort(pos_key, kind="stable").astype(np.uint32)
+    order = scratch.keep(np.argsort(pos_key, kind="stable").astype(np.uint32))
     counts = np.bincount(pos_key)
     order = order[counts[0] :]
     counts[0] = 0
@@ -135,8 +140,16 @@ def take_rows(ptr: Ints, ids: UInts32, values: Floats, chosen: Ints) -> tuple[In
     """Rows `chosen` of a CSR list, as a CSR list."""
     counts = ptr[chosen + 1] - ptr[chosen]
     out_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    index = np.repeat(ptr[chosen] - out_ptr[:-1], counts) + np.arange(out_ptr[-1])
-    return out_ptr, ids[index], values[index] if len(values) else values
+    taken = scratch.empty(int(out_ptr[-1]), ids.dtype)
+    of_values = scratch.empty(len(taken) if len(values) else 0)
+    # Some rows at a time: the index of all is larger than what it takes.
+    for a, b in pairwise(cut(out_ptr, 1 + len(taken) // _ENTRIES)):
+        first, last = out_ptr[a], out_ptr[b]
+        index = np.repeat(ptr[chosen[a:b]] - out_ptr[a:b], counts[a:b]) + np.arange(first, last)
+        taken[first:last] = ids[index]
+        if len(values):
+            of_values[first:last] = values[index]
+    return out_ptr, taken, of_values
 
 
 def _has_values(columns: ColumnTable) -> Bools:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.text import WORD_FUNCTIONS, Text, reads_class
 from vcrf.types import Floats, UInts32, UInts64
 
@@ -49,7 +49,7 @@ class Template:
 
     def keys(self, text: Text) -> UInts64:
         """Key of this template's attribute at each position, 0 = none; (n_tokens,) uint64."""
-        out = np.empty(text.n_tokens, np.uint64)
+        out = scratch.empty(text.n_tokens, np.uint64)
         offsets = np.array([offset for offset, _ in self.parts], np.int64)
         readings = np.zeros((len(self.parts), len(text.words) + 1), np.uint64)
         for i, reading in enumerate(self.readings):

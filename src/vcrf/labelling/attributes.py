@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vcrf.data.attributes import AttributeSentence, attribute_line, read_attribute_file
-from vcrf.data.text import Source
-from vcrf.errors import InputError
+from vcrf.data.attributes import AttributeSentence, attribute_line
 from vcrf.families import NamedFeature
 from vcrf.labelling.tagger import Tagger
 from vcrf.model import Model
@@ -18,15 +16,8 @@ def reads_attributes(model: Model) -> bool:
     return any(isinstance(source, NamedFeature) for source in model.sources)
 
 
-def label_attribute_file(tagger: Tagger, file: Source, marginals: bool) -> Iterator[str]:
-    """A label a line, with its probability after a tab if asked for; an empty line after each sentence."""
-    if not reads_attributes(tagger.model_):
-        raise InputError("The model was trained on words: expected text, not attributes. Leave --input-format out.")
-    yield from label_attributes(tagger, read_attribute_file(file), marginals)
-
-
 def label_attributes(tagger: Tagger, sentences: Iterable[AttributeSentence], marginals: bool) -> Iterator[str]:
-    """The same of sentences that are read, one by one."""
+    """A label a line, with its probability after a tab if asked for; an empty line after each sentence."""
     for sentence in sentences:
         labels = tagger.predict([sentence.tokens])[0]
         rows = [str(label) for label in labels]

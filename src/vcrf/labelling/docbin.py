@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcrf.data.docbin import ATTRIBUTES, is_docbin, read_docs, sentences_of, trained_tag, write_docs
+from vcrf.data.pieces import Shard
 from vcrf.errors import InputError
 from vcrf.labelling.tagger import Tagger
 
@@ -35,8 +36,10 @@ _UPOS = frozenset(
 )
 
 
-def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int | None) -> int:
-    """Write the documents with labels, and return their number.
+def label_docbin(
+    tagger: Tagger, path: Path, output: Path | None, tag: str | int | None, shard: Shard | None = None
+) -> int:  # fmt: skip
+    """Write the documents, or a part of them, with labels, and return their number.
 
     As `tag_` if the model was trained on that, or its labels are not spaCy's for `pos_`.
     """
@@ -52,6 +55,7 @@ def label_docbin(tagger: Tagger, path: Path, output: Path | None, tag: str | int
         tag = trained_tag(facts.layout if facts else None) if is_upos else "xpos"
     attribute = ATTRIBUTES[str(tag)]
     docs = read_docs(path)
+    docs = docs if shard is None else list(shard.select(docs))
     spans = [span for doc in docs for span in sentences_of(doc)]
     found = tagger.predict([[token.text for token in span] for span in spans])
     for span, labels in zip(spans, found, strict=True):

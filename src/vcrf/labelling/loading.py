@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcrf.arguments.inputs import generator_of
 from vcrf.decoding.constraints import as_constraints, check_constraints
@@ -16,11 +17,60 @@ from vcrf.model.file import AGAIN, model_of, saying
 from vcrf.model.graphs import GraphModel
 from vcrf.model.json import load_params
 
+# Models that a process keeps for taggers that come to it one after the other.
+_KEPT = 4
 
-def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) -> ModelTagger:
-    """Read what tags as the estimator does, without scikit-learn: the model and the constraints, or others."""
+
+class _Read(NamedTuple):
+    """A model file that was read; all its arrays are covered by the checksum."""
+
+    model: Model
+    constraints: Any
+    checksum: str
+
+
+class FileTagger(ModelTagger):
+    """A tagger that `load_tagger` has read. Pickled it is the path of its file, which each process reads once."""
+
+    def __init__(self, path: str, constraints: str | None, read: _Read) -> None:
+        super().__init__(read.model, read.constraints if constraints is None else constraints)
+        self._path, self._given, self._read = path, constraints, read
+
+    def __reduce__(self) -> Any:
+        if self.model_ is not self._read.model:  # it is not that of the file any more
+            return ModelTagger, (self.model_, self.constraints)
+        return _again, (self._path, self._given, self._read.checksum)
+
+
+def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) -> FileTagger:
+    """Read what tags as the estimator does, without scikit-learn: the model and the constraints, or others.
+
+    Parameters
+    ----------
+    path : str or path
+    constraints : str, optional
+        The name of a scheme, in place of the estimator's own constraints.
+
+    Returns
+    -------
+    FileTagger
+        It has all methods of an estimator that do not train. Pickled it is small: another process reads the file
+        again, once, from the same path.
+
+    Raises
+    ------
+    InputError
+        When the file is not a model of sequences.
+    """
     name = os.fspath(path)
-    contents = container.decode(container.map_file(Path(path)), name)
+    read = _read(name)
+    if constraints is not None:
+        check_constraints(constraints, read.model.labels)
+    return FileTagger(str(Path(name).absolute()), constraints, read)
+
+
+def _read(name: str) -> _Read:
+    contents = container.decode(container.map_file(Path(name)), name)
     with saying(f"{name}: the model file is not valid", AGAIN):
         model = model_of(contents)
         if isinstance(model, GraphModel):
@@ -28,9 +78,22 @@ def load_tagger(path: str | os.PathLike[str], constraints: str | None = None) ->
         given = {"constraints": contents.document["parameters"].get("constraints")}
         params = load_params(given, set(given))
         check_use(params, model)
-    if constraints is not None:
-        check_constraints(constraints, model.labels)
-    return ModelTagger(model, params["constraints"] if constraints is None else constraints)
+    return _Read(model, params["constraints"], container.checksum(contents.document))
+
+
+def _again(path: str, constraints: str | None, checksum: str) -> FileTagger:
+    return FileTagger(path, constraints, _kept(path, checksum))
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept(path: str, checksum: str) -> _Read:
+    read = _read(path)
+    if read.checksum != checksum:
+        raise InputError(
+            f"{path}: this is another model than the one that was sent here. Write the same file on all machines, or "
+            "load the tagger again."
+        )
+    return read
 
 
 def check_use(params: Mapping[str, Any], model: Model) -> None:

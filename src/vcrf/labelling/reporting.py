@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -27,17 +27,25 @@ class TextReport:
     Parameters
     ----------
     tagger : calibrated
-    review : where the text of sentences with something to check goes, if anywhere
+    is_report : whether more is wanted than what has to be checked
+
+    Attributes
+    ----------
+    reviewed : the text of the sentences with something to check
     """
 
-    def __init__(self, tagger: Tagger, review: BinaryIO | None = None, is_report: bool = True) -> None:
-        self.tagger, self.review, self.is_report = tagger, review, is_report
+    def __init__(self, tagger: Tagger, is_report: bool = True) -> None:
+        self.tagger, self.is_report = tagger, is_report
+        self.reviewed: list[str] = []
         self.n_tokens = self.n_checked = self.n_reviewed = 0
         self._sureness: list[Any] = []
         self._tokens: list[Any] = []  # sureness of every token, four bytes each
         self._doubts: list[Any] = []
         self._unknown: list[Any] = []
         self._least: list[tuple[float, int, str]] = []  # a heap of the least sure: - probability, line, text
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "tagger": None}  # whoever joins it has one
 
     def see(self, sentences: Sequence[RawSentence], taggings: Sequence[Sequence[Tagging]]) -> None:
         """Take note of a block."""
@@ -52,15 +60,30 @@ class TextReport:
             self._doubts.append(np.array([np.sum(1.0 - sure[a:b]) for a, b in pairwise(ptr.tolist())]))
             self._unknown.append(block.unknown_share)
             for p, sentence in zip(block.sequence_probability.tolist(), sentences[block.first :], strict=False):
-                heapq.heappush(self._least, (-p, -sentence.first_line, " ".join(sentence.tokens)))
-                if len(self._least) > _LEAST_SURE:
-                    heapq.heappop(self._least)
+                self._remember((-p, -sentence.first_line, " ".join(sentence.tokens)))
+
+    def _remember(self, sentence: tuple[float, int, str]) -> None:
+        heapq.heappush(self._least, sentence)
+        if len(self._least) > _LEAST_SURE:
+            heapq.heappop(self._least)
 
     def see_text(self, text: str, tagging: Tagging) -> None:
-        """Write a sentence that has something to check."""
-        if self.review is not None and any(tagging.checks or []):
+        """Keep a sentence that has something to check."""
+        if any(tagging.checks or []):
             self.n_reviewed += 1
-            self.review.write(text.encode())
+            self.reviewed.append(text)
+
+    def join(self, later: TextReport) -> None:
+        """Take note of what another one has seen of the text that follows; `reviewed` is left to the caller."""
+        self.n_tokens += later.n_tokens
+        self.n_checked += later.n_checked
+        self.n_reviewed += later.n_reviewed
+        self._sureness += later._sureness
+        self._tokens += later._tokens
+        self._doubts += later._doubts
+        self._unknown += later._unknown
+        for sentence in later._least:
+            self._remember(sentence)
 
     def drift(self) -> Drift:
         """Whether the text differs from the calibration sentences."""

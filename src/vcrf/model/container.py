@@ -141,6 +141,11 @@ def read_document(buffer: Buffer, name: str) -> dict[str, Any]:
     return _read_header(buffer, name)[0]
 
 
+def checksum(document: Mapping[str, Any]) -> str:
+    """Of all that a file holds: its document has the checksums of the tensors."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
 def _read_header(buffer: Buffer, name: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     size = len(buffer)
     length = int.from_bytes(buffer[:8], "little")

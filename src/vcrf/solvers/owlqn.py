@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.types import Bools, Floats, Ints
 
 
@@ -48,7 +48,7 @@ class LbfgsMemory:
             return
         if self._steps.shape[1] != len(step):
             self._order = []
-            self._steps, self._changes = np.zeros((self.size, len(step))), np.zeros((self.size, len(step)))
+            self._steps, self._changes = scratch.zeros((self.size, len(step))), scratch.zeros((self.size, len(step)))
         slot = self._order.pop(0) if len(self._order) == self.size else len(self._order)
         self._steps[slot], self._changes[slot] = step, change
         self._order.append(slot)
@@ -61,7 +61,7 @@ class LbfgsMemory:
         """Follow a change of the working set: coordinates `kept` move to `where` of n; new ones have no history."""
         steps, changes, order = self._steps, self._changes, self._order
         self._order = []
-        self._steps, self._changes = np.zeros((self.size, n)), np.zeros((self.size, n))
+        self._steps, self._changes = scratch.zeros((self.size, n)), scratch.zeros((self.size, n))
         for slot in order:
             step, change = np.zeros(n), np.zeros(n)
             step[where], change[where] = steps[slot][kept], changes[slot][kept]

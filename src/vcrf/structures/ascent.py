@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.structures.plan import compile_features
 from vcrf.structures.structure import Strengths
 from vcrf.structures.training_loss import TrainingLoss
@@ -35,11 +35,11 @@ class ChainAscent:
         )
         self._members = self._find_members(strengths)
         self._sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
-        labels = np.zeros((problem.n_tokens, n_labels), np.float32)
+        labels = scratch.zeros((problem.n_tokens, n_labels), np.float32)
         labels[np.arange(problem.n_tokens), problem.y] = 1.0
         has_pairs = self._members.pairs >= 0
         self._dual = kernels.dual_ascent.Dual(
-            np.zeros((len(self._columns), n_labels), np.float32), np.zeros((n_labels, n_labels)), labels,
+            scratch.zeros((len(self._columns), n_labels), np.float32), np.zeros((n_labels, n_labels)), labels,
             self._true_pairs() if has_pairs else np.zeros((0, 0), np.float32), np.full(self.n_examples, np.inf),
         )  # fmt: skip
 
@@ -71,7 +71,7 @@ class ChainAscent:
         return features[order], w[order]
 
     def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints, is_candidate: UInts8) -> tuple[Ints, Floats]:
-        w = np.zeros(z.shape)
+        w = scratch.zeros(z.shape)
         kernels.dual_ascent.weights(z, group, self._members, w)
         if len(is_candidate):
             w *= is_candidate
@@ -101,7 +101,7 @@ class ChainAscent:
         """How often each pair of labels stands in each sentence, (n_sentences, L * L)."""
         problem, n_labels = self.problem, self.problem.n_labels
         second = np.flatnonzero(problem.has_part(2))
-        pairs = np.zeros((self.n_examples, n_labels * n_labels), np.float32)
+        pairs = scratch.zeros((self.n_examples, n_labels * n_labels), np.float32)
         codes = problem.y[second - 1].astype(np.int64) * n_labels + problem.y[second]
         np.add.at(pairs, (problem.example_of[second], codes), np.float32(1.0))
         return pairs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import group_columns
 from vcrf.problem import MAX_ARCS, Problem
@@ -148,7 +148,7 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
-        out = np.empty_like(residuals)
+        out = scratch.empty(residuals.shape)
         kernels.gradient.variances(residuals, weights, out)
         curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
         if plan.components is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.errors import BudgetError
 from vcrf.lattice import DenseLattice
 from vcrf.problem import Problem
@@ -96,7 +96,7 @@ class DensePotentials:
         n_labels = problem.n_labels
         n_states = n_labels ** max(tables.order - 1, 1)
         n_kept = problem.n_tokens if keep else 0
-        kept = np.zeros((n_kept, n_states)), np.zeros((n_kept, n_states))
+        kept = scratch.zeros((n_kept, n_states)), scratch.zeros((n_kept, n_states))
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
         is_varied = keep and not clamp
@@ -165,7 +165,7 @@ class DensePotentials:
         n_arcs = n_labels**tables.order
         if keep_arcs:
             check_arcs(problem, n_arcs)
-        arcs = np.zeros((problem.n_tokens if keep_arcs else 0, n_arcs))
+        arcs = scratch.zeros((problem.n_tokens if keep_arcs else 0, n_arcs))
         number = {a: i for i, a in enumerate(bounds)}
         counts = np.zeros((len(bounds), len(tables.log)))
         variances = np.zeros((len(bounds), n_arcs if keep_arcs else 0))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vcrf import scratch
 from vcrf.errors import BudgetError, LargeProblemWarning
 from vcrf.machine import total_memory
 from vcrf.problem import Problem
@@ -37,7 +38,7 @@ def check_effort(
 ) -> None:
     """Warn of a pass that takes minutes or gigabytes; refuse one that is larger than the machine's memory."""
     effort = estimate(problem, keep, threads, n_blocks, is_dense, has_pairs)
-    memory = total_memory()
+    memory = max(total_memory(), scratch.room())
     if effort.least_bytes > memory:
         raise BudgetError(
             f"{_size(problem)} need {effort.least_bytes / 1e9:,.1f} GB of memory at the least; there are "

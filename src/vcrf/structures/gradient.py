@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats
 from vcrf.workers import Workers
@@ -19,7 +19,7 @@ def gradient_of(
     plain tag patterns.
     """
     g = np.zeros(len(plan))
-    key_residual = np.empty((len(plan.row_ptr) - 1, n_labels))
+    key_residual = scratch.empty((len(plan.row_ptr) - 1, n_labels))
     workers.run(
         lambda a, b: kernels.gradient.key_residuals(
             plan.key_ptr, plan.key_positions, plan.row_ptr, residuals, a, b, key_residual

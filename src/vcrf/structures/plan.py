@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Components, Problem
@@ -149,7 +149,7 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     offset = 0
     for group in (groups[i] for i in used):
         offsets.append(offset)
-        rows.append(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32))
+        rows.append(scratch.keep(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32)))
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
         offset += group.n_keys - 1
@@ -161,18 +161,20 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         for k, of_kind in found.items()
     }
     key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
-    stacked = np.stack(rows, axis=1) if rows else np.zeros((problem.n_tokens, 0), np.uint32)
+    stacked = scratch.empty((problem.n_tokens, len(rows)), np.uint32)
+    for i, row in enumerate(rows):
+        stacked[:, i] = row
     row_ptr, labels, entries, values = _row_entries(parts[1], offset + 1, code)
     compiled = {
         "groups": parts[1],
-        "rows": np.ascontiguousarray(stacked),
+        "rows": stacked,
         "row_ptr": row_ptr,
         "row_labels": labels,
         "row_features": entries,
         "row_values": values,
         "row_bounds": cut(row_ptr, _BLOCKS),
         "key_ptr": key_ptr,
-        "key_positions": np.concatenate([np.zeros(0, np.uint32), *key_positions]),
+        "key_positions": scratch.concatenate([np.zeros(0, np.uint32), *key_positions]),
         "key_bounds": cut(key_ptr, _BLOCKS),
     }
     if problem.components is not None:
@@ -201,11 +203,11 @@ def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
         kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
-    row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    row_ptr = scratch.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
-    labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    labels, entries = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
     has_values = any(len(part.group.col_values) for part in parts)
-    values = np.empty(n) if has_values else np.zeros(0)
+    values = scratch.empty(n if has_values else 0)
     at = row_ptr[:-1].copy()
     for part in parts:
         kernels.gradient.fill_entries(
@@ -239,7 +241,7 @@ def _compile_corrections(
     kernels.gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
     cor_ptr = np.cumsum(cor_ptr)
     n = int(cor_ptr[-1])
-    entry_feature, entry_of_feature = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    entry_feature, entry_of_feature = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
     kernels.gradient.fill_corrections(
         columns.ptr,
         columns.positions,
@@ -253,10 +255,10 @@ def _compile_corrections(
     values = values_of_feature = np.zeros(0)
     if len(columns.values) and n:
         index = np.repeat(columns.ptr[column[corrected]] - feature_ptr[:-1], counts) + np.arange(n)
-        values, values_of_feature = np.empty(n), columns.values[index]
+        values, values_of_feature = scratch.empty(n), scratch.keep(columns.values[index])
         values[entry_of_feature] = values_of_feature
-    which = corrected[entry_feature]
-    slot, first = np.empty(n, np.uint32), np.empty(n, np.int64)
+    which = scratch.keep(corrected[entry_feature])
+    slot, first = scratch.empty(n, np.uint32), scratch.empty(n, np.int64)
     slot_ptr = np.empty(problem.n_tokens + 1, np.int64)
     offsets = np.cumsum([problem.n_labels**k for k in range(problem.order + 1)])
     seen = np.full(offsets[-1] if offsets[-1] <= _MAX_PATTERNS else 0, -1, np.int64)
@@ -266,13 +268,13 @@ def _compile_corrections(
     newest, oldest = slot_code % problem.n_labels, slot_code // problem.n_labels
     return {
         "cor_ptr": cor_ptr,
-        "cor_size": length[which],
-        "cor_code": code[which],
-        "cor_feature": which.astype(np.uint32),
+        "cor_size": scratch.keep(length[which]),
+        "cor_code": scratch.keep(code[which]),
+        "cor_feature": scratch.keep(which.astype(np.uint32)),
         "cor_values": values,
         "cor_features": corrected,
         "cor_feature_ptr": feature_ptr,
-        "cor_feature_slots": slot[entry_of_feature],
+        "cor_feature_slots": scratch.keep(slot[entry_of_feature]),
         "cor_feature_values": values_of_feature,
         "cor_slot": slot,
         "slot_ptr": slot_ptr,

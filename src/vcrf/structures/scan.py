@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.families.keys import take_rows
 from vcrf.problem import Problem
 from vcrf.structures.structure import Scan, Wanted
@@ -131,7 +131,7 @@ def _in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints
             if n <= room:
                 break
             room = n
-        found[a] = out[0][:n], out[1][:n], out[2][:n]
+        found[a] = out[0][:n].copy(), out[1][:n].copy(), out[2][:n].copy()  # the room is let go
 
     chain.workers.run(run, bounds)
     parts = [found[a] for a in sorted(found)]
@@ -146,7 +146,7 @@ def _pair_residuals(chain: Chain, found: Posteriors, columns: Ints) -> Floats | 
     is_often = n_uses > 0 and n_uses >= _PAIR_USES * problem.n_tokens
     if not is_often or 8 * problem.n_tokens * n_labels**2 > _PAIR_BYTES:
         return None
-    out = np.empty((problem.n_tokens, n_labels, n_labels))
+    out = scratch.empty((problem.n_tokens, n_labels, n_labels))
     chain.workers.run(
         lambda a, b: kernels.gradient.pair_residuals(
             problem.sent_ptr[a], problem.sent_ptr[b], problem.starts, problem.y, found.token_weights, n_labels,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
@@ -152,8 +152,8 @@ class Spare:
     def output(self, n_slots: int) -> kernels.blocks.PassOutput:
         """Arrays for a pass to write to: it writes all of them."""
         n_sentences, n_residuals = self._shape
-        values, residuals = self._free.pop() if self._free else (np.zeros(n_sentences), np.zeros(n_residuals))
-        return kernels.blocks.PassOutput(values, residuals, np.zeros(n_slots), np.zeros(n_sentences, np.uint32))
+        values, residuals = self._free.pop() if self._free else (np.zeros(n_sentences), scratch.zeros(n_residuals))
+        return kernels.blocks.PassOutput(values, residuals, scratch.zeros(n_slots), np.zeros(n_sentences, np.uint32))
 
     def lend(self, owner: object, found: Found) -> None:
         """Take the arrays back when their owner is gone."""
@@ -167,8 +167,9 @@ class Spare:
 def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -> kernels.blocks.PassOutput:
     """Zeros for a clamped pass, which leaves out sentences whose labels are all known."""
     return kernels.blocks.PassOutput(
-        np.zeros(n_sentences), np.zeros(n_tokens * n_labels), np.zeros(n_slots), np.zeros(n_sentences, np.uint32)
-    )
+        np.zeros(n_sentences), scratch.zeros(n_tokens * n_labels), scratch.zeros(n_slots),
+        np.zeros(n_sentences, np.uint32),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels
+from vcrf import kernels, scratch
 from vcrf.structures.components import add_component_scores
 from vcrf.structures.plan import ChainPlan
 from vcrf.types import Floats
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> Floats:
     """Scores of single labels by key, (n_rows, n_labels)."""
-    scores = np.empty((len(plan.row_ptr) - 1, n_labels))
+    scores = scratch.empty((len(plan.row_ptr) - 1, n_labels))
     workers.run(
         lambda a, b: kernels.potentials.key_scores(
             plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
@@ -62,7 +62,7 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
 
 def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Corrections:
     """What the features of longer patterns with lexical columns add at each token."""
-    score, factor = np.empty(len(plan.slot_code)), np.empty(len(plan.slot_code))
+    score, factor = scratch.empty(len(plan.slot_code)), scratch.empty(len(plan.slot_code))
     workers.run(
         lambda a, b: kernels.potentials.slot_scores(
             plan.cor_ptr, plan.cor_feature, plan.cor_values, plan.cor_slot, w, plan.slot_ptr, a, b, score,
