@@ -180,7 +180,7 @@ def build_problem(
     *,
     weights: Floats | None = None,
     candidates: str | tuple[str, str] = "all",
-    merge_twins: bool = True,
+    merge_twins: bool | str = True,
     allowed: UInts8 | None = None,
     min_count: float = 0.0,
 ) -> Problem:
@@ -189,7 +189,8 @@ def build_problem(
     `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
     or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
     that a token may have, if not all are known; `y` must be allowed. `min_count` is for observed candidates: the least
-    sum of values, over the training text, of a pair that counts as observed.
+    sum of values, over the training text, of a pair that counts as observed. `merge_twins` "families" merges those of
+    the same families alone, which have the same strengths.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -210,10 +211,10 @@ def build_problem(
     _check_order(n_labels, order)
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
-    return Problem(
-        text, y, n_labels, families, sources, family_table(families, sources, order),
-        read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed, min_count,
-    )  # fmt: skip
+    table = family_table(families, sources, order)
+    sorts = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).tolist() if merge_twins == "families" else None
+    columns = read_columns(text, sources, bool(merge_twins), with_zeros=both[0] == "observed", sorts=sorts)
+    return Problem(text, y, n_labels, families, sources, table, columns, weights, both, allowed, min_count)
 
 
 def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple[str, ...]) -> None:
