@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vcrf.estimators import VCRF
     from vcrf.estimators.file import load
     from vcrf.estimators.graph_crf import GraphCRF
+    from vcrf.estimators.learnt_vote import learn_vote
     from vcrf.estimators.multilabel import MultiLabelCRF
     from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
     from vcrf.estimators.voting import vote
@@ -30,6 +31,7 @@ __all__ = [
     "VExponential",
     "VStructBoost",
     "__version__",
+    "learn_vote",
     "load",
     "load_tagger",
     "read_corpus",
@@ -47,6 +49,7 @@ _HOMES = {
     "Graph": "vcrf.graphs",
     "GraphCRF": "vcrf.estimators.graph_crf",
     "MultiLabelCRF": "vcrf.estimators.multilabel",
+    "learn_vote": "vcrf.estimators.learnt_vote",
     "load": "vcrf.estimators.file",
     "load_tagger": "vcrf.labelling.loading",
     "read_corpus": "vcrf.data",

@@ -108,6 +108,25 @@ def test_more_methods_in_one_table(folder: Path, tmp_path: Path, call: Call) -> 
     assert "`VCRF(affix=1, families='paper', norm='l1', recipe='paper', tags=1, words=1)`" in text
 
 
+def test_variants_of_the_protocol(folder: Path, tmp_path: Path, call: Call) -> None:
+    """Steps, cold starts, axes of strengths, controls and more seeds; resumed, nothing is done twice."""
+    args: tuple[Any, ...] = (
+        "reproduce", "--data", folder, "--words", 1, "--affix", 1, "--grid", "axes", "--strengths", "0.1,0.01",
+        "--by-mean", "--mean", "candidates", "--cold", "--zero-passes", 0, "--max-passes", 2, "--noise-min-count", 1,
+        "--seeds", 2, "--runs", 1, "--solver", "sgd", "--kappa", "m", "--methods", "paper,uniform,ties",
+        "--tables", "results,features", "--jobs", 1, "-o", tmp_path,
+    )  # fmt: skip
+    assert "14 tasks, 0 of them" in call(*args).stderr  # 2 runs x (one path of all, 2 points of each method)
+    text = (tmp_path / "tables.md").read_text(encoding="utf-8")
+    assert "## By strength" in text
+    assert "divided by the mean complexity of candidates" in text
+    assert "VCRF(affix=1, eta=0.01, eta_decay=0.0, families='paper', kappa='m'" in text
+    assert "control: uniform" in text
+    assert "14 tasks, 14 of them" in call(*args).stderr
+    (found, *_) = json.loads((tmp_path / "tables.json").read_text(encoding="utf-8"))["tables"]
+    assert found["runs"] == [0, 5]
+
+
 def test_no_noise_fills_both_tables(folder: Path, tmp_path: Path, call: Call) -> None:
     """The table of noise then repeats the other."""
     found = call("reproduce", "--data", folder, *SMALL, "--noise", 0, "--runs", 1, "--jobs", 1, "-o", tmp_path)
@@ -137,6 +156,8 @@ def test_an_output_that_is_a_file_is_refused(folder: Path, tmp_path: Path, call:
         (("--methods", ""), "There is no method to run: expected some of paper"),
         (("--method", ""), "Unknown method ''"),
         (("--method", "x=paper l1_ratio=no"), "Method 'x': `l1_ratio` must be a number"),
+        (("--strengths", "1,x"), "--strengths 1,x: expected numbers"),
+        (("--kappa", "2"), "'2' is not one of '1/m', '1', 'm'"),
         (("--tag", "pos"), '--tag pos: expected "upos", "xpos" or a number'),
     ],
 )

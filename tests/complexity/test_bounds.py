@@ -13,12 +13,15 @@ from vcrf.complexity import (
     best_margin,
     concentration,
     heldout,
+    khintchine_constant,
     linear_l1,
     linear_l2,
+    linear_lp,
     margin_grid,
     multiclass_group,
     multiclass_l1,
     multiclass_l2,
+    pairwise_network,
     risk_report,
     theorem1,
     theorem1_any_margin,
@@ -103,6 +106,33 @@ def test_corollaries_put_in_theorem_2() -> None:
         assert rule(margin="multiplicative").complexity == pytest.approx(2 * rule().complexity)
         wrong = rule(margin="multiplicative", paper_constants=True)
         assert wrong.complexity == pytest.approx(rule(paper_constants=True).complexity)
+
+
+def test_norms_between_have_their_corollary() -> None:
+    """At p = 2 that of H_2; in general `lp_bound` of a sample, from its sum of powers."""
+    setting = {"radius": 2.0, **SETTING}
+    assert linear_lp(0.3, p=2.0, power_sum=400.0, **setting).complexity == pytest.approx(
+        linear_l2(0.3, r_2=1.0, total_size=400.0, **setting).complexity
+    )
+    between = linear_lp(0.3, p=1.5, power_sum=100.0, **setting).complexity  # q = 3
+    assert between == pytest.approx(8 * 2.0 * khintchine_constant(3.0) * 100.0 ** (1 / 3) / 100)
+    with pytest.raises(InputError, match="p > 1"):
+        linear_lp(0.3, p=1.0, power_sum=1.0, **setting)
+
+
+@pytest.mark.parametrize("n_factors", [1, 4])
+def test_pairwise_networks_are_the_corollary_divided(n_factors: int) -> None:
+    """The paper's display with its constants; ours is Theorem 1 with the dense H_2 bound of such graphs, over l."""
+    m, k = 50, 3
+    setting = {"radius": 2.0, "r_2": 1.5, "n_labels": k, "n_factors": n_factors, "rho": 0.7, "n_examples": m}
+    printed = pairwise_network(0.2, **setting, delta=0.1, paper_constants=True)
+    assert printed.complexity == pytest.approx(4 * 2.0 * 1.5 / 0.7 * math.sqrt(2 * k**2 / m))
+    assert printed.confidence == pytest.approx(3 * math.sqrt(math.log(1 / 0.1) / (2 * m)))
+    sizes = sum(n_factors for _ in range(m) for _ in range(n_factors) for _ in range(k * k))  # over i, f and y
+    whole = theorem1(
+        0.2 * n_factors, 2.0 * 1.5 * math.sqrt(sizes) / m, rho=0.7, loss_bound=n_factors, n_examples=m, delta=0.1
+    )
+    assert pairwise_network(0.2, **setting, delta=0.1).total == pytest.approx(whole.total / n_factors)
 
 
 def test_group_norm_corollary_is_corrected() -> None:
@@ -255,12 +285,13 @@ def test_report_of_a_trained_model(fitted) -> None:
     assert sum(family.l1_mass for family in report.families) == pytest.approx(np.abs(model.weights).sum())
     totals = [bound.total for bound in report.bounds]
     assert totals == sorted(totals)
-    assert len(report.bounds) == 14
+    assert len(report.bounds) == 16
     assert all(bound.rho == 2.0 for bound in report.bounds)
     by_name = {(b.name, margin): b for b, margin in zip(report.bounds, report.margins, strict=True)}
     moment = by_name["theorem 1 for H_1, moment bound", "additive"]
     assert moment.empirical == pytest.approx(report.frontier.additive(2.0))
     assert moment.complexity < by_name["corollary for H_1", "additive"].complexity
+    assert ("theorem 1 for H_p, p = 1.5", "additive") in by_name
     assert by_name["theorem 3, families voted", "additive"].empirical == pytest.approx(
         report.frontier.additive(2.0, 1.0)
     )

@@ -242,6 +242,32 @@ def test_choices_are_what_they_say() -> None:
     assert family_complexities(given, problem).tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def test_complexities_follow_the_norm() -> None:
+    """Those of H_2 and H_{2,1} against enumerated signs; elastic has those of H_1."""
+    problem = problem_of(["a b c", "b", "a a"], FAMILIES, 3)
+    counts = list(FamilyCounts(problem))
+    for norm, bound, estimate in (
+        ("l1", l1_bound, lambda c: rademacher(c)),
+        ("elastic", l1_bound, lambda c: rademacher(c)),
+        ("l2", l2_bound, lambda c: rademacher(c, 2.0)),
+        ("group", group_bound, group_rademacher),
+    ):
+        assert family_complexities("massart", problem, norm) == pytest.approx([bound(c) for c in counts])
+        assert family_complexities("rademacher", problem, norm) == pytest.approx([estimate(c).value for c in counts])
+    massart, estimate = (family_complexities(choice, problem, "l2") for choice in ("massart", "estimate"))
+    assert np.all(estimate <= massart * 1.1)  # Jensen, and the noise of the draws
+    X, y = [["a", "b"], ["b", "c", "a"]], [["P", "Q"], ["Q", "Q", "P"]]
+    options = {
+        "recipe": "paper",
+        "complexities": "massart",
+        "complexity_strength": 0.1,
+        "base_strength": 0.1,
+        "affix": 1,
+    }
+    by_norm = [[f.complexity for f in VCRF(**options, norm=n).fit(X, y).families_] for n in ("l1", "l2", "group")]
+    assert by_norm[0] != by_norm[1] != by_norm[2]
+
+
 def test_feature_complexities_follow_their_formula() -> None:
     """sqrt(2 v log(2 p N)) / m, by hand; v in the graph of all lengths, means over attributes, 1 where none occurs."""
     families = [*FAMILIES, Family("nothing", (Template(((0, "suffix:9"),)),))]
@@ -279,7 +305,10 @@ def test_training_penalises_what_the_direct_bound_has() -> None:
     tagger.fit(X, y)
     numbers = np.array([tagger.classes_.index(label) for labels in y for label in labels], np.uint32)
     problem = build_problem(intern_sentences(X), numbers, 2, default_families(affix=2))
-    weighted = weight_norms(tagger.model_, FamilyCounts(problem, "joint")).weighted.sum()
+    norms = weight_norms(tagger.model_, FamilyCounts(problem, "joint"))
+    weighted = norms.weighted.sum()
+    assert norms.between == pytest.approx(np.linalg.norm(tagger.model_.weights, 1.5))
+    assert norms.l2 < norms.between < norms.l1
     surrogate = -np.mean(tagger.sequence_probability(X, y, log=True))
     assert weighted > 0.0
     assert tagger.objective_ - surrogate == pytest.approx(0.05 * weighted, rel=1e-9)

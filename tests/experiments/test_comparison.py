@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from points import point
 from vcrf.experiments.comparison import Summary, choose, difference, l1_crf, spread
@@ -37,6 +38,16 @@ def test_the_difference_is_tested_one_sided_and_paired() -> None:
     assert (found.low, found.high) == pytest.approx((-1 - 2.7764 / 5**0.5, -1 + 2.7764 / 5**0.5), abs=1e-4)
     assert not difference(theirs, theirs + values).is_significant  # the other side
     assert found.n_better == int((values < 0).sum())
+
+
+def test_the_corrected_test_widens_the_variance() -> None:
+    """By hand: mean -1, standard deviation 1, five runs; t = -1 / sqrt(1/5 + 1/3), 4 degrees of freedom."""
+    values = np.array([-1.0, -2.0, 0.0, -1 - 2**-0.5, -1 + 2**-0.5])
+    values = -1.0 + (values + 1.0) / (values + 1.0).std(ddof=1)
+    found = difference(values, np.zeros(5))
+    assert found.p_overlap == pytest.approx(t.cdf(-1.0 / (1 / 5 + 1 / 3) ** 0.5, 4))
+    assert found.p_overlap > found.p_value
+    assert difference(np.ones(2), np.ones(2)).p_overlap == 1.0
 
 
 def test_equal_errors_and_single_runs_are_no_evidence() -> None:

@@ -55,14 +55,14 @@ def test_leaving_early_ends_the_processes(plan: Plan, dataset: Dataset) -> None:
 
 
 def test_a_failing_task_is_told_and_the_others_are_done(plan: Plan, tmp_path: Path) -> None:
-    """Run 7 does not exist; its outcome has a message, and the progress goes on."""
+    """Run -7 does not exist; its outcome has a message, and the progress goes on."""
     progress: list[Progress] = []
     failed: list[Outcome] = []
-    wrong = replace(plan, runs=(0, 7), tables=("results",))
+    wrong = replace(plan, runs=(0, -7), tables=("results",))
     with Store(tmp_path / "r.sqlite") as store:
         carry_out(wrong, store, run_here, progress.append, failed)
-        assert [outcome.task.run for outcome in failed] == [7, 7]
-        assert all("IndexError" in outcome.failure for outcome in failed)
+        assert [outcome.task.run for outcome in failed] == [-7, -7]
+        assert all("ValueError" in outcome.failure for outcome in failed)
         assert [p.n_done for p in progress] == [0, 1, 2, 2, 2]
         assert progress[0].seconds_left is None
         assert progress[-1].seconds_left == 0.0

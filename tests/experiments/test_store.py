@@ -44,7 +44,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE mine (a)")
     other.close()
-    with pytest.raises(InputError, match="expected results of layout 1"):
+    with pytest.raises(InputError, match="expected results of layout 2"):
         Store(tmp_path / "other")
 
 

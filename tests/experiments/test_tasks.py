@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import vcrf
@@ -68,6 +69,74 @@ def test_the_point_without_strengths_is_capped_and_uncertified(plan: Plan, datas
     assert Settings(max_passes=5).limit(0.0, 0.0) == 5
 
 
+def test_the_point_without_strengths_can_be_like_the_rest() -> None:
+    """With no limit of its own."""
+    assert Settings(max_passes=50, max_passes_at_zero=None).limit(0.0, 0.0) == 50
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_cold_point_does_not_know_the_one_before(plan: Plan, dataset: Dataset) -> None:
+    """The second point of a cold path is that of a path of its own."""
+    task = replace(task_of(plan, 0.0), settings=Settings(max_passes=6, is_cold=True))
+    path = run_task(task, dataset.blob).points
+    alone = run_task(replace(task, base_strengths=task.base_strengths[1:]), dataset.blob).points
+    assert path[1]._replace(seconds=0.0) == alone[0]._replace(seconds=0.0)
+
+
+@pytest.mark.parametrize(("control", "is_by_mean"), [("uniform", False), ("ties", True)])
+def test_controls_have_the_mean_strength(control: str, is_by_mean: bool, plan: Plan, dataset: Dataset) -> None:
+    """The point of the grid stays in the table; what is trained has the mean strength for all families."""
+    task = task_of(plan, 0.0)
+    settings = Settings(is_by_mean=is_by_mean, tol=1e-4, max_passes=None)
+    method = replace(task.method, control=control)
+    task = replace(task, method=method, complexity_strength=0.03, base_strengths=(0.02,), settings=settings)
+    (found,) = run_task(task, dataset.blob).points
+    tokens, labels = unpack(dataset.blob)
+    train = parts_of_run(len(tokens), 0, task.run).train
+    X, y = [tokens[i] for i in train], [labels[i] for i in train]
+    probe = VCRF(recipe="paper", families="paper", words=1, tags=2, affix=1, norm="l1", tol=1e-4, n_jobs=1)
+    mean = float(np.mean([facts.complexity for facts in probe.fit(X, y).families_]))
+    level = 0.02 + (0.03 if is_by_mean else 0.03 * mean)
+    probe.set_params(base_strength=level, complexity_strength=1e-6 * level if control == "ties" else 0.0).fit(X, y)
+    assert (found.complexity_strength, found.base_strength) == (0.03, 0.02)
+    assert found.objective == pytest.approx(probe.objective_, rel=1e-9)
+    assert found.n_features == len(probe.model_.weights)
+    if control == "ties":
+        assert found.n_features < found.n_active * 1.5
+
+
+def test_the_mean_over_candidates_weighs_large_families(dataset: Dataset) -> None:
+    """By hand, from the facts of the model."""
+    tokens, labels = unpack(dataset.blob)
+    tagger = VCRF(recipe="paper", families="paper", words=1, tags=2, affix=1, tol=1.0)
+    facts = tagger.fit(tokens, labels).families_
+    total = sum(f.n_candidates for f in facts)
+    data = tagger._read(tokens, labels, None)
+    assert Settings(mean="candidates").mean_complexity(data) == pytest.approx(
+        sum(f.n_candidates * f.complexity for f in facts) / total
+    )
+    assert Settings().mean_complexity(data) == pytest.approx(sum(f.complexity for f in facts) / len(facts))
+
+
+def test_what_is_used_is_counted_as_the_model_has_it(plan: Plan, dataset: Dataset) -> None:
+    """Features, attributes and columns, against those of the model; stepwise solvers too."""
+    for solver in ("certified", "sgd"):
+        settings = Settings(max_passes=2)
+        method = Method.of("paper", recipe="paper", families="paper", words=1, tags=2, affix=1, solver=solver)
+        task = replace(task_of(plan, 0.0), method=method, settings=settings, base_strengths=(0.001,))
+        (point,) = run_task(task, dataset.blob).points
+        tokens, labels = unpack(dataset.blob)
+        train = parts_of_run(len(tokens), 0, task.run).train
+        tagger = method.build(task.complexity_strength, 0.001, 1e-3, 2)
+        with pytest.warns(UserWarning, match="passes"):
+            tagger.fit([tokens[i] for i in train], [labels[i] for i in train])
+        model = tagger.model_
+        assert point.n_features == len(model.weights)
+        assert point.n_attributes == len(model.keys)
+        assert point.n_columns_used <= point.n_attributes
+        assert point.families == {facts.name: facts.n_active for facts in model.families if facts.n_active}
+
+
 @pytest.mark.parametrize("estimator", ["M3N", "StructSVM"])
 def test_methods_that_need_a_penalty_have_no_point_without(estimator: str, plan: Plan, dataset: Dataset) -> None:
     """The rest of the path is theirs."""
@@ -86,6 +155,15 @@ def test_results_do_not_depend_on_the_tasks_before(plan: Plan, dataset: Dataset)
     assert [point._replace(seconds=0.0) for point in alone] == [point._replace(seconds=0.0) for point in again]
 
 
+def test_without_a_complexity_strength_controls_are_the_method_itself(plan: Plan) -> None:
+    """Its path is trained once for all of them."""
+    methods = [*plan.methods, *(replace(plan.methods[0], name=c, control=c) for c in ("uniform", "ties"))]
+    controlled = replace(plan, methods=methods)
+    assert len(controlled.tasks) == 3 * len(plan.tasks)
+    assert len(controlled.work) == 2 * len(plan.tasks)
+    assert methods[1].strengths(0.0, 0.5, 2.0) == (0.0, 0.5)
+
+
 def test_tasks_cover_the_plan_and_keep_groups_together(plan: Plan) -> None:
     """Dataset x noise x run x path, each once; what shares columns is adjacent."""
     assert len(plan.tasks) == len({task.key for task in plan.tasks}) == 2 * 2 * 2
@@ -101,7 +179,10 @@ def test_the_key_tells_everything_that_matters(plan: Plan) -> None:
         {"noise": 0.1}, {"version": "9"}, {"method": Method.of("paper", words=2)},
         {"method": Method.of("paper", "M3N", **dict(task.method.parameters))},
         {"settings": Settings(seed=1)}, {"settings": Settings(tol=0.1)}, {"settings": Settings(max_passes=None)},
-        {"settings": Settings(noise_min_count=7)}, {"settings": Settings(max_passes_at_zero=7)},
+        {"settings": Settings(is_cold=True)}, {"settings": Settings(is_by_mean=True)},
+        {"settings": Settings(mean="candidates")},
+        {"method": replace(task.method, control="ties")}, {"settings": Settings(noise_min_count=7)},
+        {"settings": Settings(max_passes_at_zero=7)},
     ]  # fmt: skip
     keys = {replace(task, **change).key for change in changes}  # type: ignore[arg-type]
     assert len(keys | {task.key}) == len(changes) + 1

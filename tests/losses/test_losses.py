@@ -292,7 +292,7 @@ def test_wrong_arguments():
         MarkovLoss(1, late_cost).bound(3)
     with pytest.raises(InputError, match="pass largest="):
         MarkovLoss(3, late_cost).bound(20, 17)
-    with pytest.raises(InputError, match=r"kappa must be a positive number, got 0: .* infinite"):
+    with pytest.raises(InputError, match=r"needs a positive number as kappa, got 0: .* infinite"):
         NgramCountLoss(kappa=0)
     with pytest.raises(InputError, match="match must be a positive number"):
         SmithWatermanLoss(match=0.0)

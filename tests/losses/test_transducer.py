@@ -174,7 +174,7 @@ def test_errors():
         TransducerLoss(convert(only_equal, EXPECTATION))
     with pytest.raises(InputError, match="pass largest="):
         edit.bound(3, 2)
-    with pytest.raises(InputError, match="kappa must be a positive number"):
+    with pytest.raises(InputError, match="needs a positive number as kappa"):
         TransducerLoss(only_equal, kappa=0.0)
     with pytest.raises(InputError, match="function is for sums"):
         TransducerLoss(only_equal, function=max)

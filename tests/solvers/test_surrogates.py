@@ -13,7 +13,7 @@ from small_problems import cases, penalty_of
 from surrogate_values import Losses, linear_minimum, smooth_minimum, soft_maximum
 from vcrf import M3N, VCRF, StructSVM, VExponential, VStructBoost
 from vcrf.data import SyntheticLanguage
-from vcrf.errors import InputError
+from vcrf.errors import BudgetError, InputError
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.cutting_plane import solve_max
@@ -23,7 +23,56 @@ from vcrf.solvers.working_set import solve
 from vcrf.surrogates.choice import choose
 from vcrf.surrogates.maximum import choose_max
 
+
+class PlainLosses(Losses):
+    """Enumeration of the paper's own objectives: without the logarithm of 1 + them."""
+
+    def surrogate(self, kind, w):
+        value, gradient = super().surrogate(kind, w)
+        return np.expm1(value), np.exp(value) * gradient
+
+
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), EditLoss(), ZeroOneLoss()]
+
+
+@pytest.mark.parametrize("kind", ["structboost", "exponential"])
+@settings(max_examples=10)
+@given(st.data())
+def test_the_papers_own_objectives_reach_their_certificate(kind, data):
+    """Without the logarithm: value, optimum and gap, and the same solution as with it at strength c / (1 + F)."""
+    case = data.draw(cases(max_labels=3, max_length=3, max_tags=2, max_sentences=3, merge_twins=False))
+    if case.weights is not None:
+        case = case.rebuilt(weights=case.weights / case.weights.sum(), merge_twins=False)
+    loss = data.draw(st.sampled_from(LOSSES))
+    penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.2), "l1")
+    choice = choose(case.problem, kind, loss, logarithm=False)
+    result = solve(case.problem, penalty, surrogate=choice, tol=1e-5, max_passes=3_000)
+    features = [feature_of(case.problem, number) for number in result.features]
+    value, _ = PlainLosses(case.problem, features, loss).surrogate(kind, result.weights)
+    assert result.objective == pytest.approx(value + 0.2 * np.abs(result.weights).sum(), rel=1e-8, abs=1e-10)
+    every = all_candidates(case.problem)
+    l1, l2 = (case.strengths(strengths, every) for strengths in (penalty.l1, penalty.l2))
+    optimum = smooth_minimum(PlainLosses(case.problem, every, loss), kind, l1, l2)
+    assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-6
+    weaker = FamilyPenalty(penalty.l1 / (1.0 + value), penalty.l2)
+    same = solve(case.problem, weaker, surrogate=choose(case.problem, kind, loss), tol=1e-7, max_passes=3_000)
+    assert np.expm1(same.objective - weaker.l1[0] * np.abs(same.weights).sum()) == pytest.approx(
+        value, rel=1e-2, abs=1e-3
+    )
+
+
+def test_sums_beyond_double_precision_are_refused():
+    """A sentence of some thousand tokens has too many label sequences."""
+    corpus = SyntheticLanguage(n_labels=4, n_stems=20).sample(3, seed=1)
+    X, y = [corpus.tokens[0] * 300], [corpus.labels[0] * 300]
+    with pytest.raises(BudgetError, match="beyond double precision"):
+        VStructBoost(logarithm=False).fit(X, y)
+    with pytest.raises(InputError, match="`logarithm=False` is for structboost and exponential, not for crf"):
+        VCRF(logarithm=False).fit(X, y)
+    short = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
+    own, usual = (VStructBoost(recipe="paper", logarithm=log, affix=1).fit(*short) for log in (False, True))
+    assert own.status_ is Status.CONVERGED
+    assert own.objective_ != usual.objective_
 
 
 def check(case, kind, loss, penalty, result):

@@ -162,8 +162,9 @@ ESTIMATOR = (
         "complexities", "paper", Choice(COMPLEXITIES, "a mapping from family name to number"),
         "What a family's complexity is: the paper's formula, its general form, a bound, an estimate; feature: one for "
         "each feature.",
-        'The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" the upper bound of Theorem 2, "rademacher" (or '
-        "\"estimate\") the Monte-Carlo estimate of the family's complexity; see `vcrf.complexity.family_complexities`. "
+        'The r_k; "paper" is sqrt(2 log|H_k| / m), "massart" Theorem 2\'s upper bound, "rademacher" (or "estimate") '
+        "the Monte-Carlo estimate, both of the unit ball of `norm` (elastic: l1); see "
+        "`vcrf.complexity.family_complexities`. "
         'With "feature" every feature has an r_j of its own, which grows with the square root of how often its '
         "attribute occurs; see `vcrf.complexity.feature_complexities`. Without a `complexity_strength` they change "
         "nothing, and `fit` warns.",
@@ -246,6 +247,39 @@ ESTIMATOR = (
         "are in the directory for temporary files (TMPDIR), have no names and go with the training. `path` takes no "
         "notice of it.",
         flag="--memory", metavar="SIZE",
+    ),
+    Parameter(
+        "solver", "certified", Choice(("certified", "sgd", "gd")),
+        "certified: to a proven gap. sgd, gd: the paper's own steps, for study, with the gap where they end.",
+        "`sgd` takes a step for each sentence in random order (seeded by `random_state`), `gd` one a pass, 50 passes "
+        "unless `max_passes` is given; see docs/claim.md. They are for crf without a loss or with the Hamming loss, L1 "
+        "and tag patterns of up to 2 labels.",
+        flag="--solver",
+    ),
+    Parameter(
+        "rule", "fobos", Choice(("fobos", "cumulative", "subgradient")),
+        "How sgd and gd take the penalty: soft thresholds, Tsuruoka's cumulative penalty, or its subgradient.",
+        flag="--rule",
+    ),
+    Parameter("eta", 0.01, _POSITIVE, "Length of the steps of sgd and gd.", flag="--eta", metavar="X"),
+    Parameter(
+        "eta_decay", 0.0, _STRENGTH,
+        "Pass p = 0, 1, ... of sgd and gd has steps of eta / (1 + decay p).",
+        flag="--eta-decay", metavar="X",
+    ),
+    Parameter(
+        "kappa", "1", Choice(("1/m", "1", "m")),
+        "Share of the penalty in a step of sgd and gd: 1 is that of the objective, m what the paper's appendix says "
+        "word for word (m sentences).",
+        flag="--kappa",
+    ),
+    Parameter(
+        "logarithm", True, Flag(),
+        "With structboost and exponential: whether the logarithm of 1 + the paper's objective is minimised, or that "
+        "itself.",
+        "Both have the same path of solutions: strength c of the logarithm is c (1 + F) of F, at its minimum. F is as "
+        "large as there are label sequences, and overflows with long sentences.",
+        flag="--logarithm/--no-logarithm",
     ),
 )  # fmt: skip
 

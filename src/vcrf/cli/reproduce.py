@@ -7,7 +7,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +32,14 @@ class GridName(StrEnum):
 
     PAPER = "paper"
     QUICK = "quick"
+    AXES = "axes"
+
+
+class MeanName(StrEnum):
+    """What complexities are averaged over."""
+
+    FAMILIES = "families"
+    CANDIDATES = "candidates"
 
 
 def reproduce(
@@ -46,14 +54,24 @@ def reproduce(
     tables: Annotated[
         str, typer.Option(metavar="A,B", help="What to find out: results, features, noise.")
     ] = "results,features,noise",
-    grid: Annotated[GridName, typer.Option(help="Strengths: the paper's 8 x 8, or 3 x 3 for a first look.")] = (
-        GridName.PAPER
-    ),
+    grid: Annotated[
+        GridName, typer.Option(help="Strengths: the paper's 8 x 8, 3 x 3 for a first look, or one axis at a time.")
+    ] = GridName.PAPER,
+    strengths: Annotated[
+        str | None, typer.Option(metavar="X,Y", help="Strengths of both axes of the grid, in place of its own.")
+    ] = None,
+    by_mean: Annotated[
+        bool, typer.Option("--by-mean", help="Divide complexity strengths by the mean complexity.")
+    ] = False,
+    mean: Annotated[
+        MeanName, typer.Option(help="Of what the mean complexity is; the controls use it too.")
+    ] = MeanName.FAMILIES,
     jobs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Processes. Default: one a core.")] = None,
     dask: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Run on the workers of a Dask scheduler, tcp://host:8786.")
     ] = None,
     runs: Annotated[int, typer.Option(metavar="N", min=1, max=5, help="The first N of the five runs.")] = 5,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Seeds of folds: --seed and the next ones.")] = 1,
     methods: Annotated[
         str, typer.Option(metavar="A,B", help="Methods to compare: paper, default, hamming, order3, ...")
     ] = "paper",
@@ -66,9 +84,23 @@ def reproduce(
     affix: Annotated[int, option("affix", help="Longest affixes of the paper's families.")] = 5,
     tag: Annotated[str | None, option("tag", help="Column of the labels. Default: the paper's, else upos.")] = None,
     noise: Annotated[float, option("noise")] = 0.2,
+    noise_min_count: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Noise is for words that occur so often; 1: for all tokens.")
+    ] = 5,
     seed: Annotated[int, option("random_state", min=0, help="Seed of the folds and of the noise.")] = 0,
     tol: Annotated[float, option("tol", help="Certified relative gap at which a point ends.")] = 1e-3,
     max_passes: Annotated[int, option("max_passes", min=0, help="Limit on passes over a point's data; 0: none.")] = 50,
+    zero_passes: Annotated[
+        int, typer.Option(metavar="N", min=0, help="The same where both strengths are 0; 0: like all other points.")
+    ] = 20,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Begin every point at zero, not at the point before it.")
+    ] = False,
+    solver: Annotated[str, option("solver")] = "certified",
+    rule: Annotated[str, option("rule")] = "fobos",
+    eta: Annotated[float, option("eta")] = 0.01,
+    eta_decay: Annotated[float, option("eta_decay")] = 0.0,
+    kappa: Annotated[str, option("kappa")] = "1",
     help_all: HelpAll = False,  # noqa: ARG001 - its callback does the work
 ) -> None:
     """Compare VCRF with L1-CRF as the paper does, and write its tables with ours beside them.
@@ -83,21 +115,26 @@ def reproduce(
     code 1 says that a data set or a part of the work failed; the others are done.
     """
     from vcrf.experiments.plan import Plan
-    from vcrf.experiments.protocol import GRIDS
+    from vcrf.experiments.protocol import GRIDS, N_FOLDS
     from vcrf.experiments.store import Store
     from vcrf.experiments.tasks import Settings
 
     began = time.perf_counter()
     files = _files(data, datasets, tag)
-    compared = _methods(_names(methods) + (method or []), words, tags, affix)
-    settings = Settings(seed=seed, tol=_checked_tol(tol), max_passes=max_passes or None)
+    trainer = _trainer(solver, rule, eta, eta_decay, kappa)
+    compared = _methods(_names(methods) + (method or []), words, tags, affix, trainer)
+    settings = Settings(
+        seed, noise_min_count, _checked_tol(tol), max_passes or None, zero_passes or None, cold, by_mean, mean.value
+    )  # fmt: skip
+    chosen = GRIDS[grid.value] if strengths is None else GRIDS[grid.value].on(_strengths(strengths))
+    every_run = tuple(N_FOLDS * s + run for s in range(seeds) for run in range(runs))
     wanted = _tables(tables)
     runner = _runner(jobs, dask)
     _make_directory(output)
     try:
         with Store(output / STORE) as store:
             loaded, unread = _read(files)
-            plan = Plan(loaded, compared, GRIDS[grid.value], wanted, tuple(range(runs)), noise, settings)
+            plan = Plan(loaded, compared, chosen, wanted, every_run, noise, settings)
             failed, is_interrupted = _carry_out(plan, store, runner)
             results = _write(plan, store, output, unread + [_told(outcome) for outcome in failed])
         _print(results, output, time.perf_counter() - began)
@@ -131,12 +168,31 @@ def _files(data: list[Path], datasets: str | None, tag: str | None) -> list[Data
     return find_data(data, None if datasets is None else _names(datasets), labels)
 
 
-def _methods(texts: list[str], words: int, tags: int, affix: int) -> list[Method]:
+def _trainer(solver: str, rule: str, eta: float, eta_decay: float, kappa: str) -> dict[str, Any]:
+    """Parameters of all methods; none for the solver that all have."""
+    if solver == "certified":
+        return {}
+    return {"solver": solver, "rule": rule, "eta": eta, "eta_decay": eta_decay, "kappa": kappa}
+
+
+def _strengths(text: str) -> tuple[float, ...]:
+    from vcrf.errors import InputError
+
+    try:
+        found = sorted({float(part) for part in _names(text)}, reverse=True)
+    except ValueError:
+        found = []
+    if not found or not all(0.0 <= x < float("inf") for x in found):
+        raise InputError(f"--strengths {text}: expected numbers that are not negative, with commas between them.")
+    return tuple(found)
+
+
+def _methods(texts: list[str], words: int, tags: int, affix: int, trainer: dict[str, Any]) -> list[Method]:
     from vcrf.errors import InputError
     from vcrf.experiments.methods import chosen_methods, known_methods
 
     try:
-        return chosen_methods(texts, known_methods(words, tags, affix))
+        return chosen_methods(texts, known_methods(words, tags, affix, **trainer))
     except InputError as error:  # its names are parameters of the method and not our options
         fail(str(error), WRONG_CALL)
 
@@ -237,7 +293,7 @@ def _print(results: Results, output: Path, seconds: float) -> None:
     from vcrf.experiments.tables import table_sections
 
     for section in table_sections(results):
-        if section.title in ("State", "Features") or section.title.startswith("Errors"):
+        if section.title in ("State", "Features", "By strength", "Methods") or section.title.startswith("Errors"):
             for part in section.parts:
                 if isinstance(part, Table):
                     rows = [[cell.replace("**", "") for cell in row] for row in part.rows]

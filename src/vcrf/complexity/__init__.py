@@ -21,7 +21,15 @@ from vcrf.complexity.closed import (
     lp_bound,
     moment_bound,
 )
-from vcrf.complexity.corollaries import linear_l1, linear_l2, multiclass_group, multiclass_l1, multiclass_l2
+from vcrf.complexity.corollaries import (
+    linear_l1,
+    linear_l2,
+    linear_lp,
+    multiclass_group,
+    multiclass_l1,
+    multiclass_l2,
+    pairwise_network,
+)
 from vcrf.complexity.counts import Block, FamilyCounts, FeatureCounts, Incidence
 from vcrf.complexity.dense import dense_complexity
 from vcrf.complexity.features import FeatureComplexities, feature_complexities
@@ -61,6 +69,7 @@ __all__ = [
     "l2_bound",
     "linear_l1",
     "linear_l2",
+    "linear_lp",
     "lp_bound",
     "margin_frontier",
     "margin_grid",
@@ -68,6 +77,7 @@ __all__ = [
     "multiclass_group",
     "multiclass_l1",
     "multiclass_l2",
+    "pairwise_network",
     "rademacher",
     "risk_report",
     "theorem1",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 
 import numpy as np
 
 from vcrf.arguments.parameters import check
-from vcrf.complexity.closed import l1_formula
+from vcrf.complexity.closed import group_bound, l1_bound, l2_bound
 from vcrf.complexity.counts import FamilyCounts, FeatureCounts
 from vcrf.complexity.features import feature_complexities
-from vcrf.complexity.sampling import rademacher
+from vcrf.complexity.sampling import group_rademacher, rademacher
 from vcrf.errors import InputError
 from vcrf.families.family import Family
 from vcrf.problem import Candidates
@@ -40,7 +40,7 @@ def check_complexities(choice: str | Mapping[str, float], families: list[Family]
             )
 
 
-def family_complexities(choice: str | Mapping[str, float], problem: Candidates) -> Floats:
+def family_complexities(choice: str | Mapping[str, float], problem: Candidates, norm: str = "l1") -> Floats:
     """r_k of every family of a problem, (n_families,).
 
     Parameters
@@ -48,10 +48,13 @@ def family_complexities(choice: str | Mapping[str, float], problem: Candidates) 
     choice : how; a name, or a mapping from family name to number
         - "paper": sqrt(2 log|H_k| / m), the formula of the paper's experiments
         - "general": r_inf sqrt(2 log(2 N_k) mean|F_i|^2 / m), its r_inf |F| sqrt(log N), from the sample's sizes
-        - "massart": r_inf sqrt(2 s_k log(2 N_k)) / m, the upper bound of Theorem 2
-        - "rademacher" or "estimate": the Monte-Carlo estimate of the empirical complexity of {||w_k||_1 <= 1} (seed 0)
+        - "massart": the upper bound on the complexity of the norm's unit ball: r_inf sqrt(2 s_k log(2 N_k)) / m
+          (Theorem 2), with norm "l2" sqrt(sum_j v_j) / m, with "group" that of H_{2,1} (`complexity.group_bound`)
+        - "rademacher" or "estimate": the Monte-Carlo estimate of that complexity on the sample (seed 0)
         - "feature": the mean over the family's attributes: every feature has its own, see `feature_complexities`
     problem : families, text and columns
+    norm : of the penalty, "l1", "l2", "elastic" or "group": which ball Massart's bound and the estimate are about;
+        elastic has those of l1
 
     Notes
     -----
@@ -68,9 +71,16 @@ def family_complexities(choice: str | Mapping[str, float], problem: Candidates) 
     counts = FamilyCounts(problem)
     if choice == "general":
         return np.array([general_complexity(c, counts.graph_sizes(f.tags)) for c, f in _pairs(counts)])
-    if choice == "massart":
-        return np.array([l1_formula(c.r_inf, c.sparsity, c.n_features, c.n_examples) for c, _ in _pairs(counts)])
-    return np.array([rademacher(c).value for c, _ in _pairs(counts)])
+    of_ball = _BOUNDS if choice == "massart" else _ESTIMATES
+    return np.array([of_ball.get(norm, of_ball["l1"])(c) if c.n_features else 0.0 for c in counts])
+
+
+_BOUNDS: dict[str, Callable[[FeatureCounts], float]] = {"l1": l1_bound, "l2": l2_bound, "group": group_bound}
+_ESTIMATES: dict[str, Callable[[FeatureCounts], float]] = {
+    "l1": lambda counts: rademacher(counts).value,
+    "l2": lambda counts: rademacher(counts, 2.0).value,
+    "group": lambda counts: group_rademacher(counts).value,
+}
 
 
 def general_complexity(counts: FeatureCounts, graph_sizes: Floats) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vcrf.complexity.bound import Bound, check_counts
 from vcrf.complexity.bounds import theorem1
-from vcrf.complexity.closed import l1_formula
+from vcrf.complexity.closed import conjugate_exponent, khintchine_constant, l1_formula
 from vcrf.errors import InputError
 
 
@@ -38,6 +38,48 @@ def linear_l2(
         paper_constants=paper_constants,
     )  # fmt: skip
     return replace(found, name="corollary for H_2")
+
+
+def linear_lp(
+    empirical: float, *, p: float, radius: float, power_sum: float, rho: float, loss_bound: float, n_examples: int,
+    delta: float = 0.05, margin: str = "additive",
+) -> Bound:  # fmt: skip
+    """The same for {||w||_p <= radius}, p > 1, 1/p + 1/q = 1: complexity radius C_q power_sum^(1/q) / m.
+
+    `power_sum` is the sum of v_j^(q/2) over the features; `lp_bound` has it from a sample. Not in the paper.
+    """
+    check_counts(n_examples, radius=radius, power_sum=power_sum)
+    q = conjugate_exponent(p)
+    if math.isinf(q):
+        raise InputError("linear_lp is for p > 1: use linear_l1.")
+    complexity = radius * khintchine_constant(q) * power_sum ** (1.0 / q) / n_examples
+    found = theorem1(
+        empirical, complexity, rho=rho, loss_bound=loss_bound, n_examples=n_examples, delta=delta, margin=margin
+    )
+    note = "not in the paper: Khintchine's inequality for p between its two norms, and beyond"
+    return replace(found, name=f"corollary for H_p, p = {p:g}", corrections=(*found.corrections, note))
+
+
+def pairwise_network(
+    empirical: float, *, radius: float, r_2: float, n_labels: int, n_factors: int, rho: float, n_examples: int,
+    delta: float = 0.05, paper_constants: bool = False,
+) -> Bound:  # fmt: skip
+    """Pairwise Markov networks of l factors, k^2 assignments each, the Hamming loss divided by l; for H_2.
+
+    The corollary with |F_i| = l and sum_{i,f,y} |F_i| = m l^2 k^2, for the loss between 0 and l, divided by l:
+    complexity radius r_2 k / sqrt(m), whatever l. `empirical` is the additive margin loss divided by l too, at the
+    margin rho of the undivided loss. A chain of l variables has l - 1 such factors.
+    """
+    check_counts(n_examples, n_labels=n_labels, n_factors=n_factors)
+    total = float(n_examples * n_factors**2 * n_labels**2)
+    found = linear_l2(
+        empirical * n_factors, radius=radius, r_2=r_2, total_size=total, rho=rho, loss_bound=float(n_factors),
+        n_examples=n_examples, delta=delta, paper_constants=paper_constants,
+    )  # fmt: skip
+    return replace(
+        found, name="pairwise Markov network", empirical=found.empirical / n_factors,
+        complexity=found.complexity / n_factors, confidence=found.confidence / n_factors, loss_bound=1.0,
+    )  # fmt: skip
 
 
 def multiclass_l1(

@@ -11,16 +11,20 @@ from vcrf.complexity.features import family_factors
 from vcrf.model import Model
 from vcrf.types import Floats, Ints
 
+# A norm between the two of the paper's corollaries, fixed before any sample.
+BETWEEN = 1.5
+
 
 class WeightNorms(NamedTuple):
     """Norms over all weights, and by family (n_families,).
 
-    `group` is sum_G ||w_G||_2, a group being an attribute with the tag patterns of one length; `weighted` has
-    sum_j r_j |w_j| of each family, with the r_j of `complexity.features`.
+    `between` is the p-norm with p = `BETWEEN`; `group` is sum_G ||w_G||_2, a group being an attribute with the tag
+    patterns of one length; `weighted` has sum_j r_j |w_j| of each family, with the r_j of `complexity.features`.
     """
 
     l1: float
     l2: float
+    between: float
     group: float
     by_family: Floats
     weighted: Floats
@@ -38,6 +42,7 @@ def weight_norms(model: Model, counts: FamilyCounts) -> WeightNorms:
     return WeightNorms(
         float(size.sum()),
         float(np.sqrt(size @ size)),
+        float((size**BETWEEN).sum() ** (1.0 / BETWEEN)),
         float(np.sqrt(np.bincount(groups, size**2)).sum()),
         np.bincount(families, size, n).astype(np.float64),
         np.bincount(families, r * size, n).astype(np.float64),

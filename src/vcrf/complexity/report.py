@@ -10,10 +10,10 @@ import numpy as np
 
 from vcrf.complexity.bound import ESTIMATED, FIXED_WEIGHTS, LONGEST, Bound, check_delta
 from vcrf.complexity.bounds import best_margin, heldout, margin_grid, theorem1_any_norm, weighted_l1
-from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, moment_bound
+from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, lp_bound, moment_bound
 from vcrf.complexity.counts import FamilyCounts
 from vcrf.complexity.margins import check_rho, margin_frontier
-from vcrf.complexity.norms import WeightNorms, weight_norms
+from vcrf.complexity.norms import BETWEEN, WeightNorms, weight_norms
 from vcrf.complexity.sampling import Estimate, rademacher
 from vcrf.complexity.voted import theorem3_any_norm
 from vcrf.errors import InputError
@@ -211,6 +211,7 @@ def bound_rules(
         "theorem 1 for H_1, estimated complexity": (norms.l1, rademacher(union).value),
         "corollary for H_1": (norms.l1, l1_bound(union, paper_constants=paper_constants)),
         "corollary for H_2": (norms.l2, l2_bound(union, paper_constants=paper_constants)),
+        f"theorem 1 for H_p, p = {BETWEEN:g}": (norms.between, lp_bound(union, BETWEEN)),
         "theorem 1 for H_{2,1}, groups by attribute": (norms.group, group_bound(union, "attribute")),
     }
     rules: dict[tuple[str, str], _Rule] = {}
@@ -295,6 +296,6 @@ def _notes(model: Model, is_training: bool | None, paper_constants: bool) -> lis
     if paper_constants:
         notes.append(
             "Constants as the paper prints them; some of these statements are false (docs/bounds.md). Moment bound, "
-            "estimate, weighted L1 and H_{2,1} of attributes are not in the paper: their complexities are ours."
+            "estimate, weighted L1, H_p and H_{2,1} of attributes are not in the paper: their complexities are ours."
         )
     return notes

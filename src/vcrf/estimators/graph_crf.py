@@ -180,7 +180,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         problem, layout = data.problem, data.problem.layout
         labels = list(dict.fromkeys(label for labels in layout.kinds.labels for label in labels))
         check_characters(problem.text, labels)
-        complexities = family_complexities(self.complexities, problem)
+        complexities = family_complexities(self.complexities, problem, self._value("norm"))
         penalty = self._penalty(complexities, len(problem.weights))
         result = self._run(data, penalty, start)
         model = build_model(problem, penalty.bind(problem), result, labels, complexities)

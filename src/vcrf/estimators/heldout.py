@@ -115,6 +115,8 @@ class DevelopmentSet:
         found = list(self._read(text))
         # An attribute is a column and the source that reads it.
         self.attributes = np.unique(np.concatenate([np.zeros(0, np.int64), *(ids for _, ids, _ in found)]))
+        self._columns = np.zeros(len(problem.columns), bool)
+        self._columns[self.attributes % max(len(problem.columns), 1)] = True
         self.firings = [
             Firing(positions, np.searchsorted(self.attributes, ids).astype(np.uint32), values)
             for positions, ids, values in found
@@ -133,7 +135,9 @@ class DevelopmentSet:
 
     def potentials(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Potentials:
         """Scores of the text, those of the model that `build_model` would give."""
-        entries = split_features(self.problem, penalty, features, w)
+        column, _, _ = self.problem.split_features(features)
+        there = self._columns[column]
+        entries = split_features(self.problem, penalty, features[there], w[there])
         ids = entries.sources * len(self.problem.columns) + entries.columns
         rows = np.searchsorted(self.attributes, ids)
         kept = np.flatnonzero(np.append(self.attributes, -1)[rows] == ids)

@@ -108,6 +108,12 @@ class Parameters(SequenceEstimator):
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
         components: str | Sequence[str] | None = None,
         memory: str | int | None = None,
+        solver: str = "certified",
+        rule: str = "fobos",
+        eta: float = 0.01,
+        eta_decay: float = 0.0,
+        kappa: str = "1",
+        logarithm: bool = True,
     ) -> None:
         self.recipe = recipe
         self.families = families
@@ -137,6 +143,12 @@ class Parameters(SequenceEstimator):
         self.word_classes = word_classes
         self.components = components
         self.memory = memory
+        self.solver = solver
+        self.rule = rule
+        self.eta = eta
+        self.eta_decay = eta_decay
+        self.kappa = kappa
+        self.logarithm = logarithm
 
     def _check_parameters(self) -> None:
         """Refuse values that a parameter does not take; what depends on the data is checked where it is used."""
@@ -144,6 +156,20 @@ class Parameters(SequenceEstimator):
             check(parameter.name, getattr(self, parameter.name))
         if self.memory is not None:
             read_size(self.memory)
+        if not self.logarithm and self._kind not in ("structboost", "exponential"):
+            raise InputError(
+                f"`logarithm=False` is for structboost and exponential, not for {self._kind}: leave it out."
+            )
+        if self.solver == "certified":
+            return
+        if self._kind != "crf":
+            raise InputError(
+                f"`solver={self.solver!r}` is written for crf, not for {self._kind}: use `solver='certified'`."
+            )
+        if self._form()["norm"] != "l1":
+            raise InputError(
+                f"`solver={self.solver!r}` needs `norm='l1'` or `recipe='paper'`, got {self._form()['norm']!r}."
+            )
 
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}
@@ -228,7 +254,7 @@ class Parameters(SequenceEstimator):
         """What is minimised, with its loss, as the solver takes it."""
         from vcrf.surrogates.choice import choose
 
-        return choose(problem, self._kind, self._loss(classes))
+        return choose(problem, self._kind, self._loss(classes), self.logarithm)
 
     def _loss(self, classes: list[Label]) -> Loss | None:
         loss = get_loss(self._value("loss"))

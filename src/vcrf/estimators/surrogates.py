@@ -23,8 +23,8 @@ class VStructBoost(VCRF):
             + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
 
     The logarithm of 1 + the paper's objective has the same path of solutions, does not overflow, and has a minimum
-    for every positive strength. Parameters, methods and attributes are those of `VCRF`; the loss, "hamming" unless
-    given, must not be None, and the temperature is 1.
+    for every positive strength; `logarithm=False` minimises the paper's objective itself. Parameters, methods and
+    attributes are those of `VCRF`; the loss, "hamming" unless given, must not be None, and the temperature is 1.
     """
 
     _kind = "structboost"

@@ -270,11 +270,14 @@ class VCRF(Trained, Parameters):
             families,
             weights=weights,
             candidates=self.candidates,
+            # Steps move each attribute by itself, and those of equal strength alike.
+            merge_twins=True if self.solver == "certified" else "families",
             allowed=allowed_labels(labels, classes),
             components=components,
         )
         features = feature_complexities(problem) if self.complexities == "feature" else None
-        complexities = family_complexities(self.complexities, problem) if features is None else features.means
+        norm = self._form()["norm"]
+        complexities = family_complexities(self.complexities, problem, norm) if features is None else features.means
         return TrainingData(problem, classes, complexities, features, self._surrogate(problem, classes))
 
     def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
@@ -310,9 +313,16 @@ class VCRF(Trained, Parameters):
 
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
         from vcrf.solvers.group import solve_group
+        from vcrf.solvers.sgd import Steps, solve_by_steps
         from vcrf.solvers.working_set import solve
 
         problem = data.problem
+        if self.solver != "certified":
+            seed = int(generator_of(self.random_state or 0).integers(2**31))
+            steps = Steps(self.rule, self.eta, self.eta_decay, self.kappa, seed, self.solver == "gd")
+            return solve_by_steps(
+                problem, self._penalty(data), data.surrogate.loss, steps, start=start, watch=watch, **self._running()
+            )
         if self._form()["norm"] == "group":
             return solve_group(
                 problem, self._penalty(data), data.surrogate, start=start,

@@ -11,6 +11,8 @@ from vcrf.experiments.tasks import Point
 from vcrf.types import Floats
 
 LEVEL = 0.05
+# A fold is tested on, three are trained on.
+_TEST_OVER_TRAIN = 1.0 / 3.0
 
 
 def choose(points: Iterable[Point]) -> Point:
@@ -54,12 +56,14 @@ class Difference:
     values : (n_runs,)
     low, high : 95 % interval of the mean (Student's t)
     p_value : one-sided paired t-test of the claim that the mean is below 0; None with one run
+    p_overlap : the same corrected for training sets that overlap (Nadeau and Bengio, 2003)
     """
 
     values: Floats
     low: float
     high: float
     p_value: float | None
+    p_overlap: float | None = None
 
     @property
     def mean(self) -> float:
@@ -81,11 +85,16 @@ def difference(ours: Floats, theirs: Floats) -> Difference:
     if n < 2:
         return Difference(values, mean, mean, None)
     if np.all(values == values[0]):  # no spread, no statistic: equal errors say nothing, constant ones all
-        return Difference(values, mean, mean, 0.0 if mean < 0.0 else 1.0)
+        p = 0.0 if mean < 0.0 else 1.0
+        return Difference(values, mean, mean, p, p)
     from scipy.stats import t, ttest_rel
 
-    half = float(t.ppf(0.975, n - 1)) * float(values.std(ddof=1)) / n**0.5
-    return Difference(values, mean - half, mean + half, float(ttest_rel(ours, theirs, alternative="less").pvalue))
+    sd = float(values.std(ddof=1))
+    half = float(t.ppf(0.975, n - 1)) * sd / n**0.5
+    # The variance of the mean is taken as (1 / n + n_test / n_train) sd^2, not sd^2 / n.
+    p_overlap = float(t.cdf(mean / (sd * (1.0 / n + _TEST_OVER_TRAIN) ** 0.5), n - 1))
+    p_value = float(ttest_rel(ours, theirs, alternative="less").pvalue)
+    return Difference(values, mean - half, mean + half, p_value, p_overlap)
 
 
 def spread(values: Sequence[float] | Floats) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vcrf.arguments.recipes import form_of
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _RESERVED = ("complexity_strength", "base_strength", "tol", "max_passes", "n_jobs", "callback", "verbose", "patience")
 
 
+# What a method makes of a point of the grid, with the mean complexity; "" takes it as it is.
+CONTROLS = ("", "uniform", "ties")
+# Complexities that decide between twins and change nothing else.
+_TIE = 1e-6
+
+
 @dataclass(frozen=True)
 class Method:
     """A row of the tables.
@@ -26,16 +32,29 @@ class Method:
     name : how the tables call it
     estimator : a class of `vcrf`
     parameters : sorted pairs of its parameters that are not the default
+    control : "uniform": the point's mean strength for all families alike; "ties": the same, and of twins the one of
+        the simplest family carries the weight; "" for neither
     """
 
     name: str
     estimator: str
     parameters: tuple[tuple[str, Any], ...]
+    control: str = ""
 
     @classmethod
     def of(cls, name: str, estimator: str = "VCRF", **parameters: Any) -> Method:
         """Make a method; parameters that are None are left out."""
         return cls(name, estimator, tuple(sorted((key, v) for key, v in parameters.items() if v is not None)))
+
+    def strengths(self, complexity_strength: float, base_strength: float, mean: float) -> tuple[float, float]:
+        """Complexity and base strength at a point of the grid; `mean` is the mean complexity.
+
+        Without a complexity strength there is nothing to control.
+        """
+        if not self.control or complexity_strength == 0.0:
+            return complexity_strength, base_strength
+        level = complexity_strength * mean + base_strength
+        return (_TIE * level if self.control == "ties" else 0.0), level
 
     def build(self, complexity_strength: float, base_strength: float, tol: float, max_passes: int | None) -> VCRF:
         """The estimator at a point of the grid, with one thread."""
@@ -50,6 +69,8 @@ class Method:
 
     def check(self) -> None:
         """Raise InputError unless there is such an estimator, with such parameters, that takes their values."""
+        if self.control not in CONTROLS:
+            raise InputError(f"Method {self.name!r}: expected control=uniform or control=ties, got {self.control!r}.")
         known = self._class()().get_params()
         for key, _ in self.parameters:
             if key not in known or key in _RESERVED:
@@ -75,21 +96,24 @@ class Method:
 
     def describe(self) -> str:
         """The call, for people."""
-        return f"{self.estimator}({', '.join(f'{key}={value!r}' for key, value in self.parameters)})"
+        control = f", control: {self.control}" if self.control else ""
+        return f"{self.estimator}({', '.join(f'{key}={value!r}' for key, value in self.parameters)}){control}"
 
     def to_json(self) -> dict[str, Any]:
         """What decides the results; the name does not."""
-        return {"estimator": self.estimator, "parameters": dict(self.parameters)}
+        return {"estimator": self.estimator, "parameters": dict(self.parameters), "control": self.control}
 
 
-def known_methods(words: int, tags: int, affix: int) -> dict[str, Method]:
-    """Methods by name. Limits are those of the paper's families."""
+def known_methods(words: int, tags: int, affix: int, **trainer: Any) -> dict[str, Method]:
+    """Methods by name. Limits are those of the paper's families; `trainer` are further parameters of all methods."""
     # All methods are solved to the gap of the protocol: the paper's recipe aims at no smaller one. "default" has the
     # values of the other recipe.
-    recipe: dict[str, Any] = {"recipe": "paper"}
+    recipe: dict[str, Any] = {"recipe": "paper"} | trainer
     paper = recipe | {"families": "paper", "words": words, "tags": tags, "affix": affix, "norm": "l1"}
     methods = [
         Method.of("paper", **paper),
+        replace(Method.of("uniform", **paper), control="uniform"),
+        replace(Method.of("ties", **paper), control="ties"),
         Method.of("hamming", **paper, loss="hamming"),
         Method.of("order3", **{**paper, "tags": 3}),
         Method.of("default", **recipe, families="default", **form_of("accurate")),
@@ -128,14 +152,14 @@ def _parsed(text: str, known: Mapping[str, Method]) -> Method:
             "'NAME=METHOD KEY=VALUE ...', for instance 'order4=paper tags=4'."
         )
     origin = known[base or name]
-    parameters = dict(origin.parameters)
+    parameters = dict(origin.parameters) | {"control": origin.control}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
             raise InputError(f"Method {name!r}: expected KEY=VALUE, got {setting!r}.")
         parameters[key] = _value(value)
-    estimator = str(parameters.pop("estimator", origin.estimator))
-    return Method.of(name, estimator, **parameters)
+    estimator, control = str(parameters.pop("estimator", origin.estimator)), str(parameters.pop("control") or "")
+    return replace(Method.of(name, estimator, **parameters), control=control)
 
 
 def _value(text: str) -> Any:

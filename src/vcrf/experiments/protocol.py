@@ -1,6 +1,7 @@
 """The paper's protocol: folds and runs, the grid of strengths, noise in the training labels.
 
-Five random folds. Run i validates on fold i, tests on fold i + 1 (mod 5) and trains on the other three.
+Five random folds. Run i validates on fold i, tests on fold i + 1 (mod 5) and trains on the other three. Runs 5 .. 9 are
+those of the next seed of folds, and so on.
 """
 
 from __future__ import annotations
@@ -21,16 +22,28 @@ NOISE_MIN_COUNT = 5
 
 
 class Grid(NamedTuple):
-    """All pairs of complexity strengths and base strengths; each from strong to weak."""
+    """All pairs of complexity strengths and base strengths; each from strong to weak. Or only the two axes of these."""
 
     complexity_strengths: tuple[float, ...]
     base_strengths: tuple[float, ...]
+    is_axes: bool = False
+
+    def bases(self, complexity_strength: float) -> tuple[float, ...]:
+        """Base strengths of the path at a complexity strength."""
+        return (0.0,) if self.is_axes and complexity_strength > 0.0 else self.base_strengths
+
+    def on(self, strengths: tuple[float, ...]) -> Grid:
+        """The same with other strengths on both axes; complexity strength 0, the L1-CRF, is always there."""
+        with_zero = strengths if 0.0 in strengths else (*strengths, 0.0)
+        return self._replace(complexity_strengths=with_zero, base_strengths=strengths)
 
 
 GRIDS = {
     "paper": Grid(STRENGTHS, STRENGTHS),
     # For a first look: the part of the paper's grid where the best points of small treebanks lie.
     "quick": Grid((1e-2, 1e-3, 0.0), (1e-2, 1e-3, 1e-4)),
+    # One strength at a time, for a comparison at equal ones.
+    "axes": Grid(STRENGTHS, STRENGTHS, is_axes=True),
 }
 
 
@@ -51,8 +64,9 @@ def folds(n_sentences: int, seed: int) -> list[Ints]:
 
 
 def parts_of_run(n_sentences: int, seed: int, run: int) -> Parts:
-    """What run 0 .. 4 trains, validates and tests on."""
-    parts = folds(n_sentences, seed)
+    """What run 0 .. 4 trains, validates and tests on; of later runs the folds are those of later seeds."""
+    parts = folds(n_sentences, seed + run // N_FOLDS)
+    run %= N_FOLDS
     test = (run + 1) % N_FOLDS
     train = np.sort(np.concatenate([parts[i] for i in range(N_FOLDS) if i not in (run, test)]))
     return Parts(train, parts[run], parts[test])

@@ -59,8 +59,9 @@ def _circumstances(results: Results, commands: list[str]) -> list[Section]:
     )
     protocol = [
         f"Five random folds (seed {settings.seed}). Run i validates on fold i, tests on fold i + 1 (mod 5), trains on "
-        f"the other three. Runs: {_listing(plan.runs)}.",
+        f"the other three. Runs: {_listing(plan.runs)}; runs 5 to 9 are those of the next seed, and so on.",
         f"Grid: {grid}.",
+        "Every point begins at zero." if settings.is_cold else "Every point begins at the one before it on its path.",
         f"A point ends at a relative gap of {settings.tol:g}"
         + ("." if settings.max_passes is None else f", or after {settings.max_passes} passes over the data."),
         f"Noise: the labels of words with at least {settings.noise_min_count} occurrences in the data are replaced by "

@@ -12,7 +12,7 @@ from typing import get_type_hints
 from vcrf.errors import InputError, WriteError
 from vcrf.experiments.tasks import PathResult, Point, Task
 
-_LAYOUT = 1
+_LAYOUT = 2
 _APPLICATION = 0x56435246  # "VCRF"
 _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 _POINT_COLUMNS = {name: _TYPES.get(kind, "TEXT" if name == "families" else "REAL") for name, kind in

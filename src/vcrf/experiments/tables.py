@@ -11,7 +11,8 @@ from vcrf.experiments import paper
 from vcrf.experiments.comparison import Difference, Summary, difference, spread
 from vcrf.experiments.document import Section, Table
 from vcrf.experiments.plan import Cell, Results
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.strengths import by_strength
+from vcrf.experiments.tasks import Point, Settings
 
 _SIDES: tuple[tuple[str, Callable[[Results, Cell], Summary]], ...] = (("VCRF", Results.vcrf), ("L1-CRF", Results.crf))
 
@@ -27,7 +28,7 @@ def table_sections(results: Results) -> list[Section]:
         sections.append(_features(results))
     if "noise" in plan.tables:
         sections += _errors(results, plan.noise, f"Errors with {plan.noise:.0%} label noise in training", paper.NOISE)
-    sections += [_chosen(results), _certificates(results)]
+    sections += [by_strength(results), _chosen(results), _certificates(results)]
     if not results.is_complete:
         note = (
             "**Not complete:** some runs are missing. The tables have the runs that are there; the same command "
@@ -70,19 +71,13 @@ def _errors(results: Results, noise: float, title: str, published: dict[str, pap
         return []
     headings = ["data", "method", "runs", "VCRF token", "VCRF sentence", "L1-CRF token", "L1-CRF sentence"]
     tests = [
-        "data",
-        "method",
-        "token, mean",
-        "95 % interval",
-        "p",
-        "sentence, mean",
-        "95 % interval",
-        "p",
-        "runs better",
-    ]
+        "data", "method", "token, mean", "95 % interval", "p", "p, overlap", "sentence, mean", "95 % interval", "p",
+        "p, overlap", "runs better",
+    ]  # fmt: skip
     text = (
         "Per cent, mean ± standard deviation over runs. VCRF is the point of the whole grid with the smallest token "
-        "error on validation, L1-CRF that of complexity strength 0. Bold: VCRF better at 5 % (one-sided paired t-test)."
+        "error on validation, L1-CRF that of complexity strength 0. Bold: VCRF better at 5 % (one-sided paired "
+        "t-test). `p, overlap` is the same test corrected for training sets that overlap (Nadeau and Bengio)."
     )
     return [
         Section(title, [text, Table(headings, rows, n_left=2)]),
@@ -109,11 +104,13 @@ def _spread(values: Any, is_bold: bool = False) -> str:
 
 def _tested(found: Difference) -> list[str]:
     p = "" if found.p_value is None else f"{found.p_value:.3f}"
-    return [f"{found.mean:+.2f}", f"{found.low:+.2f} to {found.high:+.2f}", f"**{p}**" if found.is_significant else p]
+    overlap = "" if found.p_overlap is None else f"{found.p_overlap:.3f}"
+    interval = f"{found.low:+.2f} to {found.high:+.2f}"
+    return [f"{found.mean:+.2f}", interval, f"**{p}**" if found.is_significant else p, overlap]
 
 
 def _methods(results: Results) -> Section:
-    """All methods side by side, each chosen from its whole grid, compared with the first method's L1-CRF."""
+    """All methods side by side, each chosen from its whole grid, compared with the first method's L1-CRF and VCRF."""
     plan = results.plan
     if len(plan.methods) < 2:
         return Section("Methods")
@@ -124,20 +121,27 @@ def _methods(results: Results) -> Section:
             cell = Cell(dataset.name, method.name, 0.0)
             if not results.points.get(cell):
                 continue
-            ours, tested = results.vcrf(cell), ["", "", ""]
+            ours, tested, against = results.vcrf(cell), ["", "", "", ""], ["", ""]
             if results.points.get(first, {}).keys() == results.points[cell].keys():
                 tested = _tested(difference(ours.token, results.crf(first).token))
+                less = difference(results.vcrf(first).token, ours.token)
+                against = [f"{less.mean:+.2f}", "" if less.p_value is None else f"{less.p_value:.3f}"]
             rows.append(
                 [
                     *(dataset.name, method.name, _spread(ours.token), _spread(ours.sentence)),
-                    *(f"{ours.mean('n_active'):,.0f}", *tested),
+                    *(f"{ours.mean('n_active'):,.0f}", *tested, *against),
                 ]
             )
-    headings = ["data", "method", "token", "sentence", "features", "less L1-CRF", "95 % interval", "p"]
+    headings = [
+        "data", "method", "token", "sentence", "weights", "less L1-CRF", "95 % interval", "p", "p, overlap",
+        "first less it", "p",
+    ]  # fmt: skip
     calls = "\n".join(f"- `{method.name}`: `{method.describe()}`" for method in plan.methods)
     text = (
         "Each method is chosen from its whole grid on validation. The difference is to the token error of the L1-CRF "
-        f"of `{plan.methods[0].name}` on the same runs."
+        f"of `{plan.methods[0].name}` on the same runs; the last two columns are VCRF of `{plan.methods[0].name}` less "
+        "the row, with the test of the claim that it is better. The control `uniform` has the mean strength of each "
+        "point for all families alike, `ties` the same with twins decided by complexity."
     )
     return Section("Methods", [text, Table(headings, rows, n_left=2), calls])
 
@@ -148,24 +152,28 @@ def _features(results: Results) -> Section:
     cells = results.cells(0.0)
     for i, cell in enumerate(cells):
         vcrf, crf = results.vcrf(cell), results.crf(cell)
-        distinct = vcrf.mean("n_active"), crf.mean("n_active")
-        written = vcrf.mean("n_features"), crf.mean("n_features")
-        rows.append(
-            [cell.dataset, cell.method, *_ratio(*distinct), *_ratio(*written), f"{vcrf.mean('n_candidates'):,.0f}"]
-        )
+        counts = [
+            _ratio(vcrf.mean(name), crf.mean(name))
+            for name in ("n_active", "n_features", "n_columns_used", "n_attributes")
+        ]
+        texts = [text for found in counts for text in found]
+        rows.append([cell.dataset, cell.method, *texts, f"{vcrf.mean('n_candidates'):,.0f}"])
         theirs = paper.FEATURES.get(names[cell.dataset] or "")
         if theirs is not None and _is_last(cells, i):
-            rows.append([cell.dataset, "the paper's table", "", "", "", *_ratio(*theirs), ""])
+            rows.append([cell.dataset, "the paper's table", "", "", "", *_ratio(*theirs), *[""] * 7])
     if not rows:
         return Section("Features")
     headings = [
-        "data", "method", "VCRF", "L1-CRF", "ratio", "VCRF, with twins", "L1-CRF, with twins", "ratio", "candidates",
+        "data", "method", "VCRF", "L1-CRF", "ratio", "VCRF, with twins", "L1-CRF, with twins", "ratio",
+        "VCRF attributes", "L1-CRF attributes", "ratio", "VCRF attributes, with twins",
+        "L1-CRF attributes, with twins", "ratio", "candidates",
     ]  # fmt: skip
     text = (
-        "Average number of features with a weight in the chosen models. Attributes that occur at exactly the same "
-        "training positions (twins) carry the weight of one feature: the first columns count it once, `with twins` "
-        "counts every attribute that has a share of it, which is how the paper counts. `candidates` are attributes "
-        "x tag patterns before any reduction."
+        "Average number of features (weights) in the chosen models, and of attributes that have some. Attributes that "
+        "occur at exactly the same training positions (twins) carry the weight of one feature: `with twins` counts "
+        "every attribute that has a share of it, which is how the paper counts; the others count it once (with the "
+        "solvers sgd and gd once for each pair of k1 and k3). `candidates` are attributes x tag patterns before any "
+        "reduction."
     )
     return Section("Features", [text, Table(headings, rows, n_left=2)])
 
@@ -223,10 +231,15 @@ def _certificates(results: Results) -> Section:
     limit = "no limit on passes" if settings.max_passes is None else f"at most {settings.max_passes} passes a point"
     text = (
         f"A point ends when its certified relative gap is below {settings.tol:g}; {limit}, from the point before. At "
-        f"(0, 0) there is no certificate and in general no minimum: at most {settings.max_passes_at_zero} passes there."
+        f"(0, 0) there is no certificate and in general no minimum: {_at_zero(settings)}."
     )
     headings = ["data", "method", "noise", "points", "certified", "limit on passes", "uncertified", "other"]
     return Section("Certificates", [text, Table(headings, rows, n_left=2)])
+
+
+def _at_zero(settings: Settings) -> str:
+    n = settings.max_passes_at_zero
+    return "it ends like the others" if n is None else f"at most {n} passes there"
 
 
 def points_csv(results: Results) -> str:
@@ -254,6 +267,7 @@ def _figures(results: Results, cell: Cell) -> dict[str, Any]:
             "token_error": token, "token_error_sd": token_sd, "token_errors": summary.token.tolist(),
             "sentence_error": sentence, "sentence_error_sd": sentence_sd, "sentence_errors": summary.sentence.tolist(),
             "n_active": summary.mean("n_active"), "n_features": summary.mean("n_features"),
+            "n_attributes": summary.mean("n_attributes"), "n_columns_used": summary.mean("n_columns_used"),
             "n_candidates": summary.mean("n_candidates"),
             "strengths": [[point.complexity_strength, point.base_strength] for point in summary.chosen],
         }  # fmt: skip
@@ -261,6 +275,6 @@ def _figures(results: Results, cell: Cell) -> dict[str, Any]:
         tested = difference(getattr(results.vcrf(cell), name), getattr(results.crf(cell), name))
         found[f"{name}_difference"] = {
             "mean": tested.mean, "low": tested.low, "high": tested.high, "p_value": tested.p_value,
-            "is_significant": tested.is_significant,
+            "p_overlap": tested.p_overlap, "is_significant": tested.is_significant,
         }  # fmt: skip
     return found

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,9 +20,10 @@ import numpy as np
 
 import vcrf
 from vcrf.errors import InputError
+from vcrf.experiments.counting import count_used
 from vcrf.experiments.datasets import Dataset, unpack
 from vcrf.experiments.methods import Method
-from vcrf.experiments.protocol import Grid, noisy_labels, parts_of_run
+from vcrf.experiments.protocol import N_FOLDS, Grid, noisy_labels, parts_of_run
 
 if TYPE_CHECKING:
     from vcrf.estimators import VCRF
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from vcrf.solvers.result import SolverResult
 
 # Raised when a change in this folder gives the same description other results: stored ones are then not used any more.
-FORMAT = 1
+FORMAT = 2
 # They read, show and schedule; no result depends on them but by FORMAT.
 _WITHOUT_EFFECT = ("cli", "experiments", "plots.py")
 
@@ -63,18 +64,32 @@ class Settings:
     noise_min_count : occurrences of a word whose labels may be flipped
     tol : certified relative gap at which a point ends
     max_passes : limit on passes over the data for a point; None for none
-    max_passes_at_zero : the same where both strengths are 0: there is in general no minimum to come closer to
+    max_passes_at_zero : the same where both strengths are 0: there is in general no minimum to come closer to; None
+        for no difference
+    is_cold : each point begins at zero, not at the point before it on the path
+    is_by_mean : complexity strengths are divided by the mean complexity
+    mean : of what the mean complexity is: "families", or "candidates", of which a large family has more
     """
 
     seed: int = 0
     noise_min_count: int = 5
     tol: float = 1e-3
     max_passes: int | None = 50
-    max_passes_at_zero: int = 20
+    max_passes_at_zero: int | None = 20
+    is_cold: bool = False
+    is_by_mean: bool = False
+    mean: str = "families"
+
+    def mean_complexity(self, data: TrainingData) -> float:
+        """The mean complexity, by which strengths of different kinds are made equal."""
+        from vcrf.model.build import count_candidates
+
+        counts = count_candidates(data.problem) if self.mean == "candidates" else None
+        return float(np.average(data.complexities, weights=counts))
 
     def limit(self, complexity_strength: float, base_strength: float) -> int | None:
         """Passes over the data for a point."""
-        if complexity_strength > 0.0 or base_strength > 0.0:
+        if complexity_strength > 0.0 or base_strength > 0.0 or self.max_passes_at_zero is None:
             return self.max_passes
         return min(self.max_passes or self.max_passes_at_zero, self.max_passes_at_zero)
 
@@ -128,8 +143,9 @@ class Point(NamedTuple):
     ----------
     validation_wrong, test_wrong : wrong tokens of `validation_tokens` and `test_tokens`
     validation_sentences_wrong, test_sentences_wrong : sentences with a wrong token
-    n_active : distinct features with a weight; attributes that occur at the same positions are one
+    n_active : weights; attributes that occur at the same positions are one
     n_features : attributes x tag patterns with a weight
+    n_attributes, n_columns_used : attributes with some weight; the same with twins counted once
     n_candidates : attributes x tag patterns before any reduction
     gap : certified distance from the optimum; None where there is no certificate
     families : features with a weight in each family
@@ -147,6 +163,8 @@ class Point(NamedTuple):
     test_sentences: int
     n_active: int
     n_features: int
+    n_attributes: int
+    n_columns_used: int
     n_candidates: int
     n_columns: int
     objective: float
@@ -175,8 +193,9 @@ def make_tasks(
     """All tasks. Those of one group follow each other, the longest (the weakest strengths) first."""
     return [
         Task(
-            dataset.name, dataset.checksum, dataset.tag, method, complexity, grid.base_strengths, run, noise, settings,
-            code_version(),
+            dataset.name, dataset.checksum, dataset.tag,
+            method if complexity > 0.0 else replace(method, control=""), complexity, grid.bases(complexity), run, noise,
+            settings, code_version(),
         )
         for dataset in datasets
         for method in methods
@@ -204,15 +223,18 @@ def run_task(task: Task, blob: bytes) -> PathResult:
     data, validation, test = _prepared(task, blob)
     points = []
     start: SolverResult | None = None
+    mean = task.settings.mean_complexity(data)
+    complexity = task.complexity_strength / (mean if task.settings.is_by_mean else 1.0)
     for base in sorted(task.base_strengths, reverse=True):
-        limit = task.settings.limit(task.complexity_strength, base)
-        tagger = task.method.build(task.complexity_strength, base, task.settings.tol, limit)
+        limit = task.settings.limit(complexity, base)
+        tagger = task.method.build(*task.method.strengths(complexity, base, mean), task.settings.tol, limit)
         if tagger._needs_penalty and task.complexity_strength == base == 0.0:
             continue
-        start = tagger._run(data, start, None)
+        start = tagger._run(data, None if task.settings.is_cold else start, None)
         if start.status is Status.INTERRUPTED:  # the solver answers Ctrl-C with its best weights: no result
             raise KeyboardInterrupt
-        points.append(_point(tagger, data, start, validation, test))
+        point = _point(tagger, data, start, validation, test)
+        points.append(point._replace(complexity_strength=task.complexity_strength, base_strength=base))
     return PathResult(points, time.perf_counter() - began)
 
 
@@ -242,7 +264,8 @@ def _prepare(task: Task, blob: bytes) -> _Prepared:
     parts = parts_of_run(len(tokens), task.settings.seed, task.run)
     seen = labels
     if task.noise > 0.0:
-        seen = noisy_labels(tokens, labels, task.noise, task.settings.noise_min_count, task.settings.seed)
+        seed = task.settings.seed + task.run // N_FOLDS
+        seen = noisy_labels(tokens, labels, task.noise, task.settings.noise_min_count, seed)
     tagger = task.method.build(0.0, 1.0, task.settings.tol, task.settings.max_passes)
     data = tagger._read([tokens[i] for i in parts.train], [seen[i] for i in parts.train], None)
     validation, test = (
@@ -255,19 +278,18 @@ def _prepare(task: Task, blob: bytes) -> _Prepared:
 def _point(
     tagger: VCRF, data: TrainingData, result: SolverResult, validation: DevelopmentSet, test: DevelopmentSet
 ) -> Point:
-    from vcrf.model.build import split_features
-
     problem = data.problem
     penalty = tagger._penalty(data).bind(problem)
-    entries = split_features(problem, penalty, result.features, result.weights)
-    families = np.bincount(problem.family_of[entries.sources, entries.lengths], minlength=len(problem.families))
+    used = count_used(problem, penalty, result.features)
     return Point(
         float(tagger.complexity_strength or 0.0),
         float(tagger.base_strength or 0.0),
         *_mistakes(validation, penalty, result),
         *_mistakes(test, penalty, result),
         n_active=result.n_active,
-        n_features=len(entries.weights),
+        n_features=int(used.families.sum()),
+        n_attributes=used.n_attributes,
+        n_columns_used=used.n_columns,
         n_candidates=int(problem.n_candidates),
         n_columns=len(problem.columns),
         objective=float(result.objective),
@@ -275,7 +297,7 @@ def _point(
         status=result.status.name,
         n_passes=int(result.n_passes),
         seconds=float(result.seconds),
-        families={family.name: int(n) for family, n in zip(problem.families, families, strict=True) if n},
+        families={family.name: int(n) for family, n in zip(problem.families, used.families, strict=True) if n},
     )
 
 

@@ -58,15 +58,23 @@ class ColumnTable:
         return np.asarray(total[self.ptr[1:]] - total[self.ptr[:-1]])
 
 
-def read_columns(text: Text, sources: Sequence[Source], merge: bool = True, with_zeros: bool = False) -> ColumnTable:
+def read_columns(
+    text: Text,
+    sources: Sequence[Source],
+    merge: bool = True,
+    with_zeros: bool = False,
+    sorts: Sequence[int] | None = None,
+) -> ColumnTable:
     """Read all sources and merge twins. `merge=False` keeps every attribute a column of its own.
+
+    With `sorts`, a number for each source, only attributes of sources of one sort are merged.
 
     With `with_zeros` occurrences of value 0 are kept, and twins have the same ones: else the members of a column would
     have been observed with different labels.
     """
     builder = _Builder(merge, with_zeros)
     for i, source in enumerate(sources):
-        builder.add(i, source.read(text))
+        builder.add(i, source.read(text), 0 if sorts is None else sorts[i])
     return builder.finish(len(sources))
 
 
@@ -87,7 +95,7 @@ class _Builder:
     zero_columns: list[UInts32] = field(default_factory=list)
     zero_positions: list[UInts32] = field(default_factory=list)
 
-    def add(self, source: int, found: Occurrences) -> None:
+    def add(self, source: int, found: Occurrences, sort: int = 0) -> None:
         ids, n = intern(found.keys)
         self.n_attributes[source] = n
         if n == 0:
@@ -104,6 +112,7 @@ class _Builder:
             )
         elif not found.is_single:
             _keep_apart(sig)
+        sig[:, 1] += np.uint64(0xA24BAED4963EE407 * sort % 2**64)
         self._reserve(n)
         columns = np.empty(n, np.uint32)
         n_old = self.n_columns

@@ -49,7 +49,7 @@ class NgramCountLoss(Loss):
         check_n(self.n)
         if not (np.isfinite(self.kappa) and self.kappa > 0):
             raise InputError(
-                f"kappa must be a positive number, got {self.kappa!r}: with 0 the loss would be infinite "
+                f"The loss needs a positive number as kappa, got {self.kappa!r}: with 0 the loss would be infinite "
                 "for sequences that share no n-gram with the reference."
             )
 

@@ -75,7 +75,7 @@ class TransducerLoss(Loss):
         if connect(self.transducer).n_states == 0:
             raise InputError("The transducer accepts nothing: no path leads from its start to a final state.")
         if not (np.isfinite(self.kappa) and self.kappa > 0):
-            raise InputError(f"kappa must be a positive number, got {self.kappa!r}.")
+            raise InputError(f"The loss needs a positive number as kappa, got {self.kappa!r}.")
         if semiring is TROPICAL and self.function is not None:
             raise InputError("function is for sums over paths: a tropical transducer's weight is the loss itself.")
 

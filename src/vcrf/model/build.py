@@ -160,7 +160,7 @@ def _family_facts(
     of_entry = problem.family_of[entries.sources, entries.lengths]
     n_active = np.bincount(of_entry, minlength=n)
     mass = np.bincount(of_entry, np.abs(entries.weights), n)
-    n_candidates, n_columns = _count_candidates(problem), _count_columns(problem)
+    n_candidates, n_columns = count_candidates(problem), _count_columns(problem)
     l1, l2 = penalty.penalty.typical_l1, penalty.penalty.typical_l2
     return [
         FamilyFacts(
@@ -181,7 +181,7 @@ def _count_columns(problem: Candidates) -> Ints:
     return counts
 
 
-def _count_candidates(problem: Candidates) -> Ints:
+def count_candidates(problem: Candidates) -> Ints:
     """Attributes x tag patterns of each family: all, or those seen in training."""
     counts = np.zeros(len(problem.families), np.int64)
     classes = problem.columns.class_sources

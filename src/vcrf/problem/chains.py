@@ -236,7 +236,7 @@ def build_problem(
     *,
     weights: Floats | None = None,
     candidates: str | tuple[str, str] = "all",
-    merge_twins: bool = True,
+    merge_twins: bool | str = True,
     allowed: UInts8 | None = None,
     min_count: float = 0.0,
     components: Components | None = None,
@@ -246,7 +246,8 @@ def build_problem(
     `weights` are the sentences' weights in the mean (1/m each by default). `candidates` is "all" or "observed",
     or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
     that a token may have, if not all are known; `y` must be allowed. `min_count` is for observed candidates: the least
-    sum of values, over the training text, of a pair that counts as observed. `components` are for families on them.
+    sum of values, over the training text, of a pair that counts as observed. `merge_twins` "families" merges those of
+    the same families alone, which have the same strengths. `components` are for families on them.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -271,10 +272,11 @@ def build_problem(
     components = components if has_components else None
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
+    table = family_table(families, sources, order + has_components)
+    sorts = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).tolist() if merge_twins == "families" else None
+    columns = read_columns(text, sources, bool(merge_twins), with_zeros=both[0] == "observed", sorts=sorts)
     return Problem(
-        text, y, n_labels, families, sources, family_table(families, sources, order + has_components),
-        read_columns(text, sources, merge_twins, with_zeros=both[0] == "observed"), weights, both, allowed, min_count,
-        components,
+        text, y, n_labels, families, sources, table, columns, weights, both, allowed, min_count, components
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from vcrf.problem import Candidates, Problem
 from vcrf.structures.chain import Chain
 from vcrf.structures.compiled_loss import compile_loss
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.surrogates.outer import LogMean, Mean, Outer
+from vcrf.surrogates.outer import LogMean, Mean, MeanExp, Outer
 from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats
 
@@ -23,6 +23,12 @@ OUTER: dict[str, Outer] = {
     "exponential": LogMean(is_in_values=True),
 }
 SMOOTH = tuple(OUTER)
+# The same without the logarithm: the paper's own objectives.
+_PLAIN: dict[str, Outer] = {
+    "crf": Mean(),
+    "structboost": MeanExp(is_in_values=False),
+    "exponential": MeanExp(is_in_values=True),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +38,16 @@ class SmoothChoice:
     kind: str
     loss: TrainingLoss
     has_hessian: bool = True  # False does without Newton steps where they are to be had
+    logarithm: bool = True  # False: the paper's objective itself
+
+    @property
+    def outer(self) -> Outer:
+        """The outer function."""
+        return (OUTER if self.logarithm else _PLAIN)[self.kind]
 
     def mass(self, problem: Problem) -> Floats:
         """Largest |gradient| that a feature of each column can have."""
-        return OUTER[self.kind].mass(problem)
+        return self.outer.mass(problem)
 
     def scaled(self, factor: float) -> SmoothChoice:
         """The same with the loss times a factor."""
@@ -44,9 +56,9 @@ class SmoothChoice:
     def build(self, problem: Problem, keep: Bools, threads: int = 1, lattice: str = "auto") -> SmoothObjective:
         """The objective, on the lattice asked for: see `structures.chain.is_dense`."""
         chain = Chain(problem, keep, threads, lattice, keeps_arcs=self.loss.automata is not None)
-        return SmoothObjective(
-            chain, OUTER[self.kind], self.loss, problem.weights, self.mass(problem), self.has_hessian
-        )
+        # The Hessians of `surrogates.similar` are those of logarithms.
+        has_hessian = self.has_hessian and (self.logarithm or self.kind == "crf")
+        return SmoothObjective(chain, self.outer, self.loss, problem.weights, self.mass(problem), has_hessian)
 
 
 def crf(problem: Candidates, costs: Floats | None = None) -> SmoothChoice:
@@ -54,8 +66,12 @@ def crf(problem: Candidates, costs: Floats | None = None) -> SmoothChoice:
     return SmoothChoice("crf", TrainingLoss(np.zeros(len(problem.weights)) if costs is None else costs))
 
 
-def choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
-    """The surrogate `kind` of a loss (None: no loss) for a problem."""
+def choose(problem: Problem, kind: str, loss: Loss | None, logarithm: bool = True) -> SmoothChoice:
+    """The surrogate `kind` of a loss (None: no loss) for a problem; without logarithm the paper's own objective."""
+    return replace(_choose(problem, kind, loss), logarithm=logarithm)
+
+
+def _choose(problem: Problem, kind: str, loss: Loss | None) -> SmoothChoice:
     if kind not in SMOOTH:
         raise InputError(f"`surrogate` must be one of {', '.join(SMOOTH)}, got {kind!r}.")
     none = np.zeros(problem.text.n_sentences)

@@ -2,10 +2,12 @@
 
     mean      F = sum_i v_i f_i                        shares v_i
     log-mean  F = log(rest + sum_i v_i exp(f_i))       shares v_i exp(f_i - F)
+    mean-exp  F = sum_i v_i exp(f_i) - rest            shares v_i exp(f_i)
 
 The log-mean takes the logarithm of 1 + the paper's objective. It is increasing, so that the path of solutions is the
 same; nothing overflows; and, unlike the logarithm of the objective alone, it is not negative, so that a minimum exists
-for every positive strength and the certificate of `solvers.certificate` holds.
+for every positive strength and the certificate of `solvers.certificate` holds. The mean-exp is the paper's objective
+itself: at w = 0 it is as large as there are outputs, so that one long sentence outweighs all others.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from vcrf.errors import BudgetError
 from vcrf.problem import Candidates
 from vcrf.types import Floats
 
@@ -86,3 +89,26 @@ class LogMean:
         out = np.zeros(len(columns))
         np.maximum.at(out, column[begins], np.add.reduceat(size, begins))
         return out
+
+
+@dataclass(frozen=True)
+class MeanExp:
+    """The weighted sum of exp(value), less that of the 1 which each of them has if it `is_in_values`."""
+
+    is_in_values: bool
+    is_linear = False
+
+    def __call__(self, values: Floats, weights: Floats) -> tuple[float, Floats]:
+        with np.errstate(over="ignore"):
+            shares = weights * np.exp(values)
+            value = float(weights @ np.expm1(values)) if self.is_in_values else float(shares.sum())
+        if not np.isfinite(value):
+            raise BudgetError(
+                "The sum over label sequences is beyond double precision: sentences are too long for "
+                "`logarithm=False`, or strengths too small. Use `logarithm=True`, which has the same path of solutions."
+            )
+        return max(value, 0.0), shares
+
+    def mass(self, problem: Candidates) -> Floats:
+        """Nothing bounds it: shares grow with the values."""
+        return np.full(len(problem.columns), np.inf)
