@@ -76,9 +76,17 @@ class WordScorer:
     def _score(self, sent_ptr: Ints, known: _KnownWords, types: UInts32) -> Potentials:
         rules = self._rules
         node = np.empty((len(types), rules.n_labels))
-        local = kernels.words.score_tokens(
-            sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
-        )
+        if len(rules.longer.code):
+            local = kernels.words.score_tokens(
+                sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
+            )
+        else:
+            kernels.words.score_labels(
+                sent_ptr, types, rules.offsets, known.types.node, known.types.readings, rules.windows, rules.single,
+                node,
+            )  # fmt: skip
+            none = np.zeros(0, np.uint32)
+            local = kernels.decode.PatternScores(np.zeros(len(types) + 1, np.int64), none, none, np.zeros(0))
         if self._patterns is None:
             return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
         return PatternPotentials(sent_ptr, node, self._tables, local, self._order, None, self._patterns)

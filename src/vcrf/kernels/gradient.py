@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import (
     apply_corrections,
@@ -48,7 +48,7 @@ def fill_entries(
                 at[row] += 1
 
 
-@fast_kernel
+@outer_fast_kernel
 def key_residuals(
     key_ptr: Ints,
     key_positions: UInts32,
@@ -82,7 +82,7 @@ def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
             out[t, b] = r - r * r / weights[t]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _dense_gradient(
     col_ptr: Ints,
     col_keys: UInts32,
@@ -104,7 +104,7 @@ def _dense_gradient(
             out[b] += v * flat[at + b]
 
 
-@fast_kernel
+@outer_fast_kernel
 def feature_gradient(
     col_ptr: Ints, col_keys: UInts32, col_values: Floats, first_feature: Ints, n_features: Ints,
     feature_label: UInts32, row_offset: int, key_residual: Floats, first: int, last: int, out: Floats,
@@ -131,7 +131,7 @@ def feature_gradient(
                 out[f] += v * r[feature_label[f]]
 
 
-@fast_kernel
+@inner_fast_kernel
 def column_residuals(
     ptr: Ints, positions: UInts32, values: Floats, column: int, residuals: Floats, out: Floats
 ) -> None:
@@ -171,7 +171,7 @@ def scan_labels(
     return n
 
 
-@kernel
+@inner_kernel
 def _emit(
     g: Floats, column: int, limit: float, i: int, allowed_ptr: Ints, allowed: UInts32, n: int,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
@@ -190,7 +190,7 @@ def _emit(
     return n
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_posterior(
     n_labels: int,
     n_hist: int,
@@ -213,7 +213,7 @@ def _add_posterior(
                 o[b] += x * e[b] * g[b]
 
 
-@kernel
+@inner_kernel
 def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
     """Sums of longer patterns over their oldest label are added to the shorter ones."""
     for depth in range(order, 1, -1):
@@ -232,7 +232,7 @@ class Messages(NamedTuple):
     hard_arcs: Floats
 
 
-@kernel
+@inner_kernel
 def _add_arcs(
     messages: Messages, t: int, depth: int, n_labels: int, half: int, one: Floats, table: Floats, value: float,
     out: Floats,
@@ -332,7 +332,7 @@ def pair_residuals(
                 out[t, b, a] = posterior[a * n_labels + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_scaled(x: Floats, scale: float, out: Floats) -> None:
     for i in range(np.uint64(len(x))):
         out[i] += scale * x[i]
@@ -471,7 +471,7 @@ def fill_slots(
     return n
 
 
-@fast_kernel
+@outer_fast_kernel
 def sum_slots(
     feature_ptr: Ints, slots: UInts32, values: Floats, residuals: Floats, first: int, last: int, out: Floats
 ) -> None:

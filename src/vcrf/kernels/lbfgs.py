@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel
+from vcrf.kernels._jit import inner_fast_kernel, outer_fast_kernel
 from vcrf.types import Bools, Floats, Ints
 
 
-@fast_kernel
+@inner_fast_kernel
 def _dot(x: Floats, y: Floats, free: Bools) -> float:
     total = 0.0
     for i in range(len(x)):
@@ -16,7 +16,7 @@ def _dot(x: Floats, y: Floats, free: Bools) -> float:
     return total
 
 
-@fast_kernel
+@inner_fast_kernel
 def _scaled_square(x: Floats, scale: Floats, free: Bools) -> float:
     total = 0.0
     for i in range(len(x)):
@@ -24,13 +24,13 @@ def _scaled_square(x: Floats, scale: Floats, free: Bools) -> float:
     return total
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add(x: Floats, scale: float, out: Floats) -> None:
     for i in range(len(x)):
         out[i] += scale * x[i]
 
 
-@fast_kernel
+@outer_fast_kernel
 def two_loop(steps: Floats, changes: Floats, newest_first: Ints, inverse: Floats, free: Bools, d: Floats) -> None:
     """D <- approximate inverse Hessian times d; pairs and d are read on the free coordinates only.
 

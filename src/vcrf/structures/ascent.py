@@ -71,8 +71,13 @@ class ChainAscent:
         return features[order], w[order]
 
     def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints, is_candidate: UInts8) -> tuple[Ints, Floats]:
-        w = np.zeros(z.shape)
-        kernels.dual_ascent.weights(z, group, self._members, w)
+        w, ptr = np.zeros(z.shape), self._members.ptr
+        sizes = np.diff(ptr)[group]
+        for k in range(int(sizes.max(initial=0))):
+            some = np.flatnonzero(sizes > k)
+            members, size = ptr[group[some]] + k, np.abs(z[some])
+            excess = np.maximum(size - self._members.l1[members, None], 0.0) * self._members.inverse[members, None]
+            w[some] += np.sign(z[some]) * excess
         if len(is_candidate):
             w *= is_candidate
         row, assignment = np.nonzero(w)

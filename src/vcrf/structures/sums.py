@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Want(NamedTuple):
-    """What a pass keeps besides values and residuals: messages, for scans and Hessians; mean losses."""
+    """What a pass keeps besides values and residuals: messages, for scans and Hessians; mean losses; variances."""
 
     messages: bool = False
     means: bool = False
+    variances: bool = False
 
 
 class ChainPotentials(Protocol):

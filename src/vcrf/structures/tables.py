@@ -65,6 +65,6 @@ def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Correction
             plan.cor_ptr, plan.cor_feature, plan.cor_values, plan.cor_slot, w, plan.slot_ptr, a, b, score,
             factor,
         ),
-        plan.token_bounds,
+        plan.token_bounds if len(score) else [],
     )  # fmt: skip
     return kernels.blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)
