@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 
 from vcrf.kernels._cache import cache_of
 
@@ -56,4 +57,17 @@ def _compiled(function: F, *, fastmath: Any = False, forceinline: bool = False, 
     if hasattr(compiled, "enable_caching"):  # not with NUMBA_DISABLE_JIT=1, for debugging
         # As cache=True does, but a cache that cannot be had is no error.
         compiled._cache = cache_of(function)
+        compiled.get_call_template = _without_literals(compiled.get_call_template)
     return cast(F, compiled)
+
+
+def _without_literals(get_call_template: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """What kernels ask for when they call another: a number written in the call would make numba compile it anew."""
+
+    def plain(kind: Any) -> Any:
+        return types.unliteral(kind) if isinstance(kind, types.Literal) else kind
+
+    def ask(args: Any, kws: Any) -> Any:
+        return get_call_template(tuple(map(plain, args)), {name: plain(kind) for name, kind in dict(kws).items()})
+
+    return ask

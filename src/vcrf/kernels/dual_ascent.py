@@ -30,18 +30,21 @@ _NEAR = np.float32(0.5)
 
 
 class Rows(NamedTuple):
-    """The columns of each token: rows (keys) of a token, and columns and their values of a row."""
+    """The columns of each token: rows (keys) of a token, and columns and their values of a row.
+
+    If all values are one it is there once.
+    """
 
     of_token: UInts32
     ptr: Ints
     columns: UInts32
-    values: Floats
+    values: Floats32
 
 
 class Members(NamedTuple):
     """The group of each column and of the pairs (-1: none), and the members' l1 and 1 / l2: see `penalties.separable`.
 
-    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates; the first has no rows if all labels are.
+    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates.
     """
 
     group: Ints
@@ -65,11 +68,11 @@ class Dual(NamedTuple):
 
 @inner_fast_kernel
 def _score_tokens(
-    t0: int, n: int, n_labels: int, of_token: UInts32, row_ptr: Ints, row_columns: UInts32, row_values: Floats,
+    t0: int, n: int, n_labels: int, of_token: UInts32, row_ptr: Ints, row_columns: UInts32, row_values: Floats32,
     z: Floats32, group: Ints, ptr: Ints, l1: Floats32, inverse: Floats32, score: Floats32, free: Floats32,
 ) -> None:  # fmt: skip
     """Add the columns' weights, times their values, to the scores; `free` is their squares' 1 / l2 where free."""
-    size, zero = np.uint64(n_labels), np.float32(0.0)
+    size, zero, step_of_values = np.uint64(n_labels), np.float32(0.0), 1 if len(row_values) > 1 else 0
     for t in range(n):
         at = np.uint64(t) * size
         for b in range(size):
@@ -79,7 +82,7 @@ def _score_tokens(
             for e in range(row_ptr[r], row_ptr[r + 1]):
                 c = row_columns[e]
                 o = np.uint64(c) * size
-                x = np.float32(row_values[e]) if len(row_values) else np.float32(1.0)
+                x = row_values[e * step_of_values]
                 for k in range(ptr[group[c]], ptr[group[c] + 1]):
                     limit, factor = l1[k], x * inverse[k]
                     near, square = _NEAR * limit, x * factor
@@ -141,11 +144,11 @@ def _direction(first: int, size: int, old: Floats32, free: Floats32, u: Floats) 
 @inner_fast_kernel
 def _move(
     t0: int, n: int, n_labels: int, gamma: float, weight: float, of_token: UInts32, row_ptr: Ints,
-    row_columns: UInts32, row_values: Floats, is_candidate: UInts8, u: Floats, labels: Floats32, z: Floats32,
+    row_columns: UInts32, row_values: Floats32, is_candidate: UInts8, u: Floats, labels: Floats32, z: Floats32,
     step: Floats32,
 ) -> None:  # fmt: skip
     """Single labels: the dual posterior by gamma u, the sums by as much times the sentence's weight."""
-    size = np.uint64(n_labels)
+    size, step_of_values = np.uint64(n_labels), 1 if len(row_values) > 1 else 0
     for t in range(n):
         at, here = np.uint64(t) * size, np.uint64(t0 + t) * size
         for b in range(size):
@@ -155,14 +158,10 @@ def _move(
             r = of_token[t0 + t, g]
             for e in range(row_ptr[r], row_ptr[r + 1]):
                 o = np.uint64(row_columns[e]) * size
-                x = np.float32(row_values[e]) if len(row_values) else np.float32(1.0)
-                if len(is_candidate):
-                    # What is no candidate keeps a sum of zero, and has no weight.
-                    for b in range(size):
-                        z[o + b] -= x * step[b] * np.float32(is_candidate[o + b])
-                else:
-                    for b in range(size):
-                        z[o + b] -= x * step[b]
+                x = row_values[e * step_of_values]
+                # What is no candidate keeps a sum of zero, and has no weight.
+                for b in range(size):
+                    z[o + b] -= x * step[b] * np.float32(is_candidate[o + b])
 
 
 @outer_fast_kernel

@@ -84,22 +84,14 @@ def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
 
 @inner_fast_kernel
 def _dense_gradient(
-    col_ptr: Ints,
-    col_keys: UInts32,
-    col_values: Floats,
-    c: int,
-    row_offset: int,
-    key_residual: Floats,
-    out: Floats,
+    first: int, last: int, col_keys: UInts32, value: Floats, step: int, row_offset: int, flat: Floats, out: Floats
 ) -> None:
     """Residuals of a column for all labels: cheaper than picking when most labels have a feature."""
     n = np.uint64(len(out))
-    flat = key_residual.reshape(-1)
     for b in range(n):
         out[b] = 0.0
-    for j in range(col_ptr[c], col_ptr[c + 1]):
-        at = np.uint64(row_offset + col_keys[j]) * n
-        v = col_values[j] if len(col_values) > 0 else 1.0
+    for j in range(first, last):
+        at, v = np.uint64(row_offset + col_keys[j]) * n, value[j * step]
         for b in range(n):
             out[b] += v * flat[at + b]
 
@@ -110,7 +102,8 @@ def feature_gradient(
     feature_label: UInts32, row_offset: int, key_residual: Floats, first: int, last: int, out: Floats,
 ) -> None:  # fmt: skip
     """Gradient of the single-label features of columns first .. last-1 of a group."""
-    n_labels = key_residual.shape[1]
+    n_labels, flat = key_residual.shape[1], key_residual.reshape(-1)
+    value, step = (col_values, 1) if len(col_values) else (np.ones(1), 0)
     row = np.empty(n_labels)
     for c in range(first, last):
         n = n_features[c]
@@ -118,40 +111,19 @@ def feature_gradient(
             continue
         f0 = first_feature[c]
         if 3 * n > n_labels:
-            _dense_gradient(col_ptr, col_keys, col_values, c, row_offset, key_residual, row)
+            _dense_gradient(col_ptr[c], col_ptr[c + 1], col_keys, value, step, row_offset, flat, row)
             for f in range(f0, f0 + n):
                 out[f] = row[feature_label[f]]
             continue
         for f in range(f0, f0 + n):
             out[f] = 0.0
         for j in range(col_ptr[c], col_ptr[c + 1]):
-            r = key_residual[row_offset + col_keys[j]]
-            v = col_values[j] if len(col_values) > 0 else 1.0
+            at, v = np.uint64((row_offset + col_keys[j]) * n_labels), value[j * step]
             for f in range(f0, f0 + n):
-                out[f] += v * r[feature_label[f]]
+                out[f] += v * flat[at + feature_label[f]]
 
 
-@inner_fast_kernel
-def column_residuals(
-    ptr: Ints, positions: UInts32, values: Floats, column: int, residuals: Floats, out: Floats
-) -> None:
-    """out[b] = sum over the column's positions of value * residual."""
-    n_labels = len(out)
-    for b in range(n_labels):
-        out[b] = 0.0
-    if len(values) == 0:
-        for j in range(ptr[column], ptr[column + 1]):
-            r = residuals[positions[j]]
-            for b in range(n_labels):
-                out[b] += r[b]
-    else:
-        for j in range(ptr[column], ptr[column + 1]):
-            r = residuals[positions[j]]
-            for b in range(n_labels):
-                out[b] += values[j] * r[b]
-
-
-@kernel
+@outer_fast_kernel
 def scan_labels(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, residuals: Floats, found_column: UInts32, found_code: UInts32,
@@ -162,11 +134,17 @@ def scan_labels(
     `allowed` lists the candidate labels of each scanned column if only observed pairs are candidates (else it
     has no rows). Writes as many as fit; the caller calls again with more room.
     """
-    n_labels = residuals.shape[1]
+    n_labels, flat = np.uint64(residuals.shape[1]), residuals.reshape(-1)
+    value, step = (values, 1) if len(values) else (np.ones(1), 0)
     g = np.empty(n_labels)
     n = 0
     for i in range(len(columns)):
-        column_residuals(ptr, positions, values, columns[i], residuals, g)
+        for b in range(n_labels):
+            g[b] = 0.0
+        for j in range(ptr[columns[i]], ptr[columns[i] + np.uint32(1)]):
+            at, v = np.uint64(positions[j]) * n_labels, value[j * step]
+            for b in range(n_labels):
+                g[b] += v * flat[at + b]
         n = _emit(g, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
     return n
 

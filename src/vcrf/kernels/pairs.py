@@ -27,7 +27,7 @@ from vcrf.types import Floats, UInts32
 _SMALL = 1e-100
 
 
-@inner_fast_kernel
+@inner_kernel
 def _row_times(x: Floats, u: np.uint64, matrix: Floats, out: Floats, o: np.uint64, size: int) -> None:
     """out[b] = sum_a x[a] * matrix[a, b]; x and out begin inside flat arrays."""
     if size >= WIDTH and size <= WIDEST:
@@ -69,7 +69,7 @@ def _shifted(node: Floats, y: UInts32, t0: int, length: int, n_labels: int, cost
     return widest
 
 
-@inner_fast_kernel
+@inner_kernel
 def forward(node: Floats, table: Floats, length: int, n_labels: int, alpha: Floats, scale: Floats) -> float:
     """Messages from the left; the log of the product of their totals."""
     n, log_z, product = np.uint64(n_labels), 0.0, 1.0
@@ -98,7 +98,7 @@ def forward(node: Floats, table: Floats, length: int, n_labels: int, alpha: Floa
     return log_z + math.log(product)
 
 
-@inner_fast_kernel
+@inner_kernel
 def backward(
     node: Floats, turned: Floats, length: int, n_labels: int, weight: float, alpha: Floats, scale: Floats,
     beta: Floats, back: Floats, residuals: Floats, first: int,

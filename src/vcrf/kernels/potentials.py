@@ -29,15 +29,14 @@ def key_scores(
     out: Floats,
 ) -> None:
     """out[row, b] = sum of w over the entries of each row; `values` is empty for indicators."""
+    n, flat = np.uint64(out.shape[1]), out.reshape(-1)
+    value, step = (values, 1) if len(values) else (np.ones(1), 0)
     for row in range(first, last):
-        for b in range(out.shape[1]):
-            out[row, b] = 0.0
-        if len(values) == 0:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]]
-        else:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]] * values[j]
+        at = np.uint64(row) * n
+        for b in range(n):
+            flat[at + b] = 0.0
+        for j in range(ptr[row], ptr[row + 1]):
+            flat[at + labels[j]] += w[features[j]] * value[j * step]
 
 
 @kernel

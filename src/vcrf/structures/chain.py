@@ -121,7 +121,7 @@ class Chain:
     def gradient(self, sums: ChainSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
         plain = sums.potentials.plain_gradient(sums.counts)
-        return gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.problem.n_labels, self.workers)
+        return gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.spare, self.workers)
 
     def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
@@ -135,9 +135,7 @@ class Chain:
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
         out = np.empty_like(residuals)
         kernels.gradient.variances(residuals, weights, out)
-        return gradient_of(
-            plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.problem.n_labels, self.workers, power=2
-        )
+        return gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.spare, self.workers, power=2)
 
     # ----- scan
 

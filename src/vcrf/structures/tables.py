@@ -8,6 +8,7 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
+from vcrf.structures.sums import Spare
 from vcrf.types import Floats
 from vcrf.workers import Workers
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
 
 
-def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> Floats:
+def key_scores(plan: ChainPlan, w: Floats, spare: Spare, workers: Workers) -> Floats:
     """Scores of single labels by key, (n_rows, n_labels)."""
-    scores = np.empty((len(plan.row_ptr) - 1, n_labels))
+    scores = spare.rows(len(plan.row_ptr) - 1)
     workers.run(
         lambda a, b: kernels.potentials.key_scores(
             plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
