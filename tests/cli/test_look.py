@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from commands import Call
+from commands import Call, environment
 from hostile import Parts
 from vcrf.cli import demo, theory
 from vcrf.compat import CRF
@@ -122,6 +124,23 @@ def test_info(call: Call) -> None:
     assert 0 < found["kernels"]["compiled"] <= found["kernels"]["kernels"]
     assert all(Path(directory).is_dir() for directory in found["kernels"]["directories"])
     assert "numba" in call("info").stdout
+
+
+def test_kernels_are_compiled_ahead(call: Call, model: Path) -> None:
+    """After `info --compile` what tags has nothing to compile, and neither has what trains by default."""
+    done = call("info", "--compile", "--json")
+    assert json.loads(done.stdout)["kernels"]["compiled"] > 50
+    code = (
+        "from vcrf import kernels, VCRF\nfrom vcrf.data import SyntheticLanguage\n"
+        "corpus = SyntheticLanguage(n_labels=4, n_stems=50).sample(30, seed=2)\n"
+        "with kernels.compiling.watch_compiling(lambda: None) as spent:\n"
+        "    tagger = VCRF().fit(corpus.tokens, corpus.labels)\n"
+        "    tagger.predict_marginals(corpus.tokens)\n"
+        "print(spent.seconds)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    assert float(found.stdout) == 0.0
+    assert "Compil" not in call("tag", model, given="a b\n").stderr
 
 
 def test_explain_draws_the_sentence(model: Path, call: Call, tmp_path: Path) -> None:

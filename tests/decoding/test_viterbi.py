@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from vcrf.decoding.potentials import Potentials
+from vcrf.kernels import decode
 from vcrf.kernels.decode import PatternScores
 
 
-def random_scores(seed: int, n_labels: int, order: int, spread: float) -> Potentials:
+def random_scores(seed: int, n_labels: int, order: int, spread: float, most_local: int = 5) -> Potentials:
     """Scores that are no round numbers; single labels weigh `spread` times as much as patterns."""
     rng = np.random.default_rng(seed)
     lengths = [0, 1, 2, 30, 3, 12]
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     n_tokens = int(ptr[-1])
-    counts = rng.integers(0, 6, n_tokens)
+    counts = rng.integers(0, most_local + 1, n_tokens)
     size = rng.integers(2, order + 1, counts.sum())
     local = PatternScores(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -61,3 +62,21 @@ def test_labels_that_are_left_out_are_not_the_best(n_labels: int, order: int, sp
             assert labels.tolist() == plain_viterbi(scores, i)
             lattice = scores.lattice(i)
             assert lattice.score(labels.tolist()) == pytest.approx(lattice.viterbi()[1], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 5, 17, 40])
+@pytest.mark.parametrize("spread", [0.0, 0.5, 5.0, 50.0])
+def test_plain_pairs(n_labels: int, spread: float) -> None:
+    """Pairs of labels without words have a loop of their own, with the same labels as the general one."""
+    for seed in range(8):
+        scores = random_scores(seed, n_labels, 2, spread, most_local=0)
+        if seed % 2:  # many ties
+            scores.node[:] = scores.node.round()
+            scores.tables[2][:] = scores.tables[2].round()
+        if seed % 4 == 3:  # forbidden labels and pairs
+            scores.node[::3, 0] = scores.tables[2][1::5] = -np.inf
+        general = np.empty(len(scores.node), np.uint32)
+        decode.viterbi(scores.sent_ptr, 2, scores.node, scores._arc_tables, scores.local, general)
+        assert scores.decode_tokens().tolist() == general.tolist()
+        for i, labels in enumerate(scores.decode()):
+            assert labels.tolist() == plain_viterbi(scores, i)

@@ -79,19 +79,19 @@ def test_a_visit_steps_towards_the_posterior(drawn, data):
 @settings(max_examples=60)
 @given(ascents())
 def test_sums_follow_from_the_posteriors(drawn):
-    """Sums are z = sum_i v_i (features of the truth - features of the dual posterior)."""
+    """Sums of candidates are z = sum_i v_i (features of the truth - features of the dual posterior), others are 0."""
     case, ascent = drawn
-    problem, dual = case.problem, ascent._dual
+    problem, dual, members = case.problem, ascent._dual, ascent._members
     truth = np.eye(case.n_labels)[problem.y]
     residuals = problem.token_weights[:, None] * (truth - dual.labels)
     for row, c in enumerate(ascent._columns):
         first, last = problem.columns.ptr[c : c + 2]
         values = problem.columns.values[first:last] if len(problem.columns.values) else np.ones(last - first)
         here = values @ residuals[problem.columns.positions[first:last]]
-        np.testing.assert_allclose(dual.columns[row], here, atol=1e-5)
+        np.testing.assert_allclose(dual.columns[row], here * members.labels[row], atol=1e-5)
     if len(dual.pair_sums):
         sums = (problem.weights[:, None] * (ascent._true_pairs() - dual.pair_sums)).sum(axis=0)
-        np.testing.assert_allclose(dual.pairs.reshape(-1), sums, atol=1e-5)
+        np.testing.assert_allclose(dual.pairs.reshape(-1), sums * members.pair_labels.reshape(-1), atol=1e-5)
 
 
 @settings(max_examples=40)

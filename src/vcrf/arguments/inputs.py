@@ -220,13 +220,9 @@ def generator_of(random_state: Any) -> np.random.Generator:
 
 def blocks_of(sentences: list[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
     """Cut the sentences into blocks of TOKENS_PER_BLOCK tokens, or a little more."""
-    block: list[Sequence[Any]] = []
-    n_tokens = 0
-    for sentence in sentences:
-        block.append(sentence)
-        n_tokens += len(sentence)
-        if n_tokens >= TOKENS_PER_BLOCK:
-            yield block
-            block, n_tokens = [], 0
-    if block:
-        yield block
+    ends = np.cumsum(np.fromiter(map(len, sentences), np.int64, len(sentences)))
+    first, before = 0, 0
+    while first < len(sentences):
+        last = min(int(np.searchsorted(ends, before + TOKENS_PER_BLOCK)) + 1, len(sentences))
+        yield sentences[first:last]
+        first, before = last, int(ends[last - 1])

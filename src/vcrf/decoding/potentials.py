@@ -62,6 +62,9 @@ class Potentials:
         flat = np.empty(len(self.node), np.uint32)
         if self.order == 1:
             flat[:] = self.node.argmax(axis=1)
+        elif self.order == 2 and not len(self.local.code):
+            table, node = self._arc_tables.natural[self.n_labels :], np.ascontiguousarray(self.node).reshape(-1)
+            kernels.plain_decode.best_labels(self.sent_ptr, self.n_labels, node, table, flat)
         elif len(flat):
             kernels.decode.viterbi(self.sent_ptr, self.order, self.node, self._arc_tables, self.local, flat)
         return flat

@@ -6,7 +6,7 @@ Labels and scores are those of reading every attribute at every token, up to the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, repeat
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -66,38 +66,48 @@ class WordScorer:
             When a token is no str.
         """
         ptr = sentence_ptr(sentences)
-        return self._score(ptr, *self._types_of(sentences, int(ptr[-1])))
+        return self._score(ptr, *self._types_of(list(chain.from_iterable(sentences)), sentences))
 
     def potentials_of(self, text: Text) -> Potentials:
         """Scores of sentences whose words are interned already."""
-        known, types = self._types_of([text.words], len(text.words))
+        known, types = self._types_of(text.words, [text.words])
         return self._score(text.sent_ptr, known, types[text.word_ids])
 
     def _score(self, sent_ptr: Ints, known: _KnownWords, types: UInts32) -> Potentials:
         rules = self._rules
         node = np.empty((len(types), rules.n_labels))
-        local = kernels.words.score_tokens(
-            sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
-        )
+        if len(rules.longer.code):
+            local = kernels.words.score_tokens(
+                sent_ptr, types, rules.offsets, known.types, rules.windows, rules.single, rules.longer, node
+            )
+        else:
+            kernels.words.score_labels(
+                sent_ptr, types, rules.offsets, known.types.node, known.types.readings, rules.windows, rules.single,
+                node,
+            )  # fmt: skip
+            none = np.zeros(0, np.uint32)
+            local = kernels.decode.PatternScores(np.zeros(len(types) + 1, np.int64), none, none, np.zeros(0))
         if self._patterns is None:
             return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
         return PatternPotentials(sent_ptr, node, self._tables, local, self._order, None, self._patterns)
 
-    def _types_of(self, sentences: Sentences, n_tokens: int) -> tuple[_KnownWords, UInts32]:
+    def _types_of(self, words: list[str], sentences: Sentences) -> tuple[_KnownWords, UInts32]:
         known = self._known
         try:
-            return known, known.look_up(sentences, n_tokens)
-        except (KeyError, TypeError):  # a word that is not known yet, or no word at all
-            return self._learn(sentences, n_tokens)
+            types = known.look_up(words)
+            return (known, types) if np.all(types) else self._learn(words)
+        except TypeError:
+            intern_sentences(sentences)  # its error says where the token is that is no str
+            raise
 
-    def _learn(self, sentences: Sentences, n_tokens: int) -> tuple[_KnownWords, UInts32]:
+    def _learn(self, words: list[str]) -> tuple[_KnownWords, UInts32]:
         with self._lock:
             known = self._known
-            types, new = known.number(sentences, n_tokens)
+            types, new = known.number(words)
             if not known.has_room_for(len(new)):
                 # Other threads may be using the old ones, which are left as they are.
                 known = _KnownWords(self._rules)
-                types, new = known.number(sentences, n_tokens)
+                types, new = known.number(words)
                 if known.has_room_for(len(new)):
                     self._known = known
             known.add(new)
@@ -167,22 +177,18 @@ class _KnownWords:
         )
         self._add_types(np.full((len(rules.readings), 1), kernels.words.BOUNDARY), is_boundary=True)
 
-    def look_up(self, sentences: Sentences, n_tokens: int) -> UInts32:
-        """Types of all tokens; a KeyError or TypeError if one is unknown or no str."""
-        return np.fromiter(map(self._numbers.__getitem__, chain.from_iterable(sentences)), np.uint32, n_tokens)
+    def look_up(self, words: list[str]) -> UInts32:
+        """Types of words, 0 for those that are not known; a TypeError if one is no str."""
+        return np.fromiter(map(self._numbers.get, words, repeat(0)), np.uint32, len(words))
 
-    def number(self, sentences: Sentences, n_tokens: int) -> tuple[UInts32, list[str]]:
-        """Types of all tokens, and the new words, which have the types after the known ones once they are added."""
-        known, new = self._numbers.get, _NewNumbers(self._n_types)
-        try:
-            # No word is type 0.
-            types = [known(word) or new[word] for sentence in sentences for word in sentence]
-            are_words = all(isinstance(word, str) for word in new)
-        except TypeError:
-            are_words = False
-        if not are_words:
-            intern_sentences(sentences)  # its error says where
-        return np.fromiter(types, np.uint32, n_tokens), list(new)
+    def number(self, words: list[str]) -> tuple[UInts32, list[str]]:
+        """Types of words, and the new ones, which have the types after the known ones once they are added."""
+        types, new = self.look_up(words), _NewNumbers(self._n_types)
+        unknown = np.flatnonzero(types == 0)
+        types[unknown] = [new[words[i]] for i in unknown.tolist()]
+        if not all(isinstance(word, str) for word in new):
+            raise TypeError("A token must be a str.")
+        return types, list(new)
 
     def has_room_for(self, n_words: int) -> bool:
         """Whether the bounds allow so many words more."""

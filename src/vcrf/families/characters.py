@@ -10,12 +10,16 @@ from functools import cache
 
 import numpy as np
 
-from vcrf.types import Ints, UInts8, UInts32
+from vcrf.types import Bools, Ints, UInts8, UInts32
 
 KINDS = ("letters", "hyphen", "punctuation", "title", "upper", "digit")
 
 _UPPER, _LOWER, _TITLE, _DIGIT, _LETTER, _MARK, _PUNCTUATION, _KNOWN = (1 << i for i in range(8))
 _N_CODE_POINTS = 0x110000
+# In the table of lower case: what no text has had yet, and what is not in lower case by itself.
+_UNSEEN, _SPECIAL = _N_CODE_POINTS, _N_CODE_POINTS + 1
+# Word functions that ask for a character, by its flag; a hyphen has none.
+FLAGS = {"has_digit": _DIGIT, "has_upper": _UPPER, "has_hyphen": 0}
 
 
 def shapes(ptr: Ints, code_points: UInts32) -> tuple[Ints, UInts32]:
@@ -32,6 +36,33 @@ def long_shapes(code_points: UInts32) -> UInts32:
     """Character class of each character: X upper, x lower, d digit, c other letters, else itself."""
     named = _shape_characters()[_flags(code_points)]
     return _read_only(np.where(named > 0, named, code_points))
+
+
+def has(name: str, ptr: Ints, code_points: UInts32) -> Bools:
+    """Whether each word has a digit, an upper-case letter or a hyphen: a name in FLAGS."""
+    flag = FLAGS[name]
+    found = _flags(code_points) & flag > 0 if flag else code_points == ord("-")
+    total = np.concatenate([np.zeros(1, np.int64), np.cumsum(found)])[ptr]
+    return np.asarray(total[1:] > total[:-1])
+
+
+def lowered(code_points: UInts32) -> tuple[UInts32, bool]:
+    """Each character in lower case, and whether that is the lower case of the words.
+
+    It is not where the lower case of a character is longer than one, or depends on its neighbours (sigma).
+    """
+    table = _lower_table()
+    found = table[code_points]
+    if np.any(found == _UNSEEN):
+        new = np.unique(code_points[found == _UNSEEN])
+        table[new] = [_lower(chr(code)) for code in new.tolist()]
+        found = table[code_points]
+    return _read_only(found), not bool(np.any(found == _SPECIAL))
+
+
+def _lower(character: str) -> int:
+    lower = character.lower()
+    return _SPECIAL if len(lower) != 1 or character == "\N{GREEK CAPITAL LETTER SIGMA}" else ord(lower)
 
 
 def kinds(ptr: Ints, code_points: UInts32) -> Ints:
@@ -89,6 +120,11 @@ def _character_flags(character: str) -> int:
 def _flag_table() -> UInts8:
     """Flags of every code point, 0 where no text has had it yet."""
     return np.zeros(_N_CODE_POINTS, np.uint8)
+
+
+@cache
+def _lower_table() -> UInts32:
+    return np.full(_N_CODE_POINTS, _UNSEEN, np.uint32)
 
 
 @cache

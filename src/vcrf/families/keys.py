@@ -17,11 +17,13 @@ from vcrf.families.columns import ColumnTable, intern
 from vcrf.families.family import Source
 from vcrf.families.templates import Template
 from vcrf.families.text import Text
-from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 from vcrf.workers import cut
 
 # A partition finer than this share of the tokens saves nothing over single positions.
 _FINEST = 0.7
+# A partition by what a template reads, beside that of its window, is no finer than this share.
+_COARSE = 0.1
 # Entries that are taken at a time.
 _ENTRIES = 1 << 20
 
@@ -57,18 +59,24 @@ def partitions(text: Text, sources: Sequence[Source]) -> list[UInts32]:
     Templates look at windows of words; a named feature with one attribute a position is its own partition,
     unless it is a function of another one (a suffix is a function of the word).
     """
-    windows = {source.window for source in sources if isinstance(source, Template)}
-    found = [_intern_window(window, text) for window in sorted(windows, key=lambda w: (len(w), w))]
+    templates = [source for source in sources if isinstance(source, Template)]
+    windows = {template.window for template in templates}
+    limit = _FINEST * text.n_tokens
+    found, is_fine = [], set()
+    for window in sorted(windows, key=lambda w: (len(w), w)):
+        found.append(_intern_window(window, text))
+        if found[-1][1] > limit:
+            is_fine.add(window)
+    # Of a window that tells nearly all positions apart a template may read little: the kinds of three words.
+    own = [intern(_present(template.keys(text))) for template in templates if template.window in is_fine]
+    found += [ids for ids in own if ids[1] <= _COARSE * text.n_tokens]
     for source in sources:
         if not isinstance(source, Template):
             occurrences = source.read(text)
             if occurrences.is_single and occurrences.values is None:
                 keys = np.zeros(text.n_tokens, np.uint64)
                 keys[occurrences.positions] = occurrences.keys
-                # Key 0 is the table's mark for a free slot: "absent" needs another value.
-                keys[keys == 0] = 2
-                found.append(intern(keys))
-    limit = _FINEST * text.n_tokens
+                found.append(intern(_present(keys)))
     kept = sorted((ids for ids in found if ids[1] <= limit), key=lambda ids: -ids[1])
     return [ids for ids, _ in reversed(_drop_functions(kept, text.n_tokens))]
 
@@ -157,6 +165,12 @@ def _has_values(columns: ColumnTable) -> Bools:
         return np.zeros(len(columns), bool)
     odd = np.concatenate([np.zeros(1, np.int64), np.cumsum(columns.values != 1.0)])
     return np.asarray(odd[columns.ptr[1:]] > odd[columns.ptr[:-1]])
+
+
+def _present(keys: UInts64) -> UInts64:
+    """Key 0 is the table's mark for a free slot: "absent" needs another value."""
+    keys[keys == 0] = 2
+    return keys
 
 
 def _intern_window(window: tuple[int, ...], text: Text) -> tuple[UInts32, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -154,17 +154,34 @@ class Text:
             ptr, code_points = self._encoded()
             kernels.strings.hash_strings(ptr, characters.long_shapes(code_points), out[:-1])
         elif kind == "kind":
-            hashes = np.empty(len(characters.KINDS), np.uint64)
-            kernels.strings.hash_strings(*encode_strings(characters.KINDS), hashes)
-            out[:-1] = hashes[characters.kinds(*self._encoded())]
+            out[:-1] = _hashes_of(characters.KINDS)[characters.kinds(*self._encoded())]
+        elif kind == "length":
+            out[:-1] = _hashes_of(map(str, range(13)))[np.minimum(np.diff(self._encoded()[0]), 12)]
+        elif kind in characters.FLAGS:
+            out[:-1] = _hashes_of("01")[characters.has(kind, *self._encoded()).astype(np.int64)]
+        elif kind == "lower":
+            kernels.strings.hash_strings(*self._lowered(), out[:-1])
         elif kind in WORD_FUNCTIONS:
             kernels.strings.hash_strings(*encode_strings(list(map(WORD_FUNCTIONS[kind], self.words))), out[:-1])
         return out
+
+    def _lowered(self) -> tuple[Ints, UInts32]:
+        """The words in lower case, encoded; by Python itself where that is more than the lower case of characters."""
+        ptr, code_points = self._encoded()
+        lowered, is_plain = characters.lowered(code_points)
+        return (ptr, lowered) if is_plain else encode_strings(list(map(str.lower, self.words)))
 
     def _encoded(self) -> tuple[Ints, UInts32]:
         if self._code_points is None:
             self._code_points = encode_strings(self.words)
         return self._code_points
+
+
+def _hashes_of(strings: Iterable[str]) -> UInts64:
+    listed = list(strings)
+    out = np.empty(len(listed), np.uint64)
+    kernels.strings.hash_strings(*encode_strings(listed), out)
+    return out
 
 
 def encode_strings(strings: Sequence[str]) -> tuple[Ints, UInts32]:

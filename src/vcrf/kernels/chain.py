@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.corrections import (
     apply_corrections,
@@ -42,7 +42,7 @@ class Scratch(NamedTuple):
     backward: Floats
 
 
-@fast_kernel
+@inner_fast_kernel
 def pair_posterior(
     n_labels: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, out: Floats
 ) -> None:
@@ -55,7 +55,7 @@ def pair_posterior(
         at += n
 
 
-@kernel
+@inner_kernel
 def _slot_residuals(
     first: int, last: int, codes: UInts32, truth: int, weight: float, posterior: Floats, base: int, counts: Floats,
     out: Floats,
@@ -70,7 +70,7 @@ def _slot_residuals(
         out[j] = posterior[codes[j]] - (weight if codes[j] == truth else 0.0)
 
 
-@kernel
+@inner_kernel
 def _correction_residuals(
     ptr: Ints, sizes: UInts32, codes: UInts32, t: int, y: UInts32, n_labels: int, depth: int, order: int,
     base: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int, weight: float, out: Floats,
@@ -93,7 +93,7 @@ def _correction_residuals(
         out[j] = weight * (total - (1.0 if truth else 0.0))
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_posterior(
     n_labels: int, half: int, base: int, table: Floats, alpha: Floats, before: int, back: Floats, here: int,
     weight: float, counts: Floats,
@@ -108,7 +108,7 @@ def _add_posterior(
                 counts[at] += x * table[at] * back[here + h * n_labels + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _normalise(x: Floats, first: int, size: int, node: Floats, node_first: int, n_labels: int) -> float:
     """x[h, b] *= node[b], then x /= sum(x); returns the sum."""
     n, end = np.uint64(n_labels), np.uint64(first + size)
@@ -127,7 +127,7 @@ def _normalise(x: Floats, first: int, size: int, node: Floats, node_first: int, 
     return total
 
 
-@kernel
+@inner_kernel
 def _forward(
     sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
     cor: Corrections, work: Scratch, alpha: Floats, scale: Floats, out: PassOutput,
@@ -188,7 +188,7 @@ def _forward(
         values[i] += log_z
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_products(x: Floats, x_first: int, y: Floats, scale: float, out: Floats, out_first: int, n_labels: int) -> None:
     """out[b] += scale * x[b] * y[b]."""
     u, o = np.uint64(x_first), np.uint64(out_first)
@@ -196,7 +196,7 @@ def _add_products(x: Floats, x_first: int, y: Floats, scale: float, out: Floats,
         out[o + b] += scale * x[u + b] * y[b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _scaled_products(
     x: Floats, x_first: int, y: Floats, scale: float, out: Floats, out_first: int, n_labels: int
 ) -> None:
@@ -206,7 +206,7 @@ def _scaled_products(
         out[o + b] = scale * x[u + b] * y[b]
 
 
-@kernel
+@inner_kernel
 def _backward(
     sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, tables: Tables, cor: Corrections,
     work: Scratch, alpha: Floats, scale: Floats, back: Floats, counts: Floats, out: PassOutput,
@@ -258,7 +258,7 @@ def _backward(
             )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def _step_back(
     t: int, n_labels: int, order: int, depth: int, base: int, half: int, here: int, node: Floats, node_first: int,
     weight: float, scale: float, y: UInts32, ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats,
@@ -302,7 +302,7 @@ def _step_back(
         undo_corrections(ptr, sizes, codes, t, n_labels, depth, order, base, original, table, forward, backward)
 
 
-@kernel
+@inner_kernel
 def _shallow_step(
     n_labels: int, s: int, base: int, table: Floats, weight: float, back: Floats, here: int, counts: Floats
 ) -> float:
@@ -316,7 +316,7 @@ def _shallow_step(
     return total
 
 
-@fast_kernel
+@inner_fast_kernel
 def _outer_sums(alpha: Floats, back: Floats, weights: Floats, n_labels: int, half: int, sums: Floats) -> None:
     """sums[a, h, b] += sum_t weights[t] * alpha[t-1, a, h] * back[t, h, b], four tokens at a time."""
     n, k, one = np.uint64(n_labels), np.uint64(half), np.uint64(1)

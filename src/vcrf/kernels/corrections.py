@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-@kernel
+@inner_kernel
 def power(base: int, exponent: int) -> int:
     """Base ** exponent for small non-negative exponents."""
     out = 1
@@ -17,7 +17,7 @@ def power(base: int, exponent: int) -> int:
     return out
 
 
-@kernel
+@inner_kernel
 def pattern_code(y: UInts32, first: int, last: int, n_labels: int) -> int:
     """Base-L number of the labels at positions first .. last."""
     code = 0
@@ -26,21 +26,21 @@ def pattern_code(y: UInts32, first: int, last: int, n_labels: int) -> int:
     return code
 
 
-@kernel
+@inner_kernel
 def multiply_pairs(first: int, last: int, codes: UInts32, factor: Floats, table: Floats) -> None:
     """table[code] *= factor for the slots first .. last-1: label pairs, order 2."""
     for j in range(np.uint64(first), np.uint64(last)):
         table[codes[j]] *= factor[j]
 
 
-@kernel
+@inner_kernel
 def restore_pairs(first: int, last: int, codes: UInts32, original: Floats, table: Floats) -> None:
     """Undo `multiply_pairs`."""
     for j in range(np.uint64(first), np.uint64(last)):
         table[codes[j]] = original[codes[j]]
 
 
-@kernel
+@inner_kernel
 def apply_corrections(
     ptr: Ints, sizes: UInts32, codes: UInts32, factor: Floats, t: int, n_labels: int, depth: int, order: int,
     base: int, table: Floats, forward: Floats, backward: Floats,
@@ -61,7 +61,7 @@ def apply_corrections(
                 backward[(h * n_labels + a) * n_labels + b] = table[base + arc]
 
 
-@kernel
+@inner_kernel
 def undo_corrections(
     ptr: Ints, sizes: UInts32, codes: UInts32, t: int, n_labels: int, depth: int, order: int,
     base: int, original: Floats, table: Floats, forward: Floats, backward: Floats,
@@ -82,7 +82,7 @@ def undo_corrections(
                 backward[(h * n_labels + a) * n_labels + b] = original[base + arc]
 
 
-@kernel
+@inner_kernel
 def take_off_truth(
     sent_ptr: Ints, first: int, last: int, y: UInts32, weights: Floats, hard: UInts32, n_labels: int, order: int,
     offsets: Ints, log: Floats, ptr: Ints, sizes: UInts32, codes: UInts32, score: Floats, counts: Floats,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.corrections import pattern_code
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -41,7 +41,7 @@ class PathFiring(NamedTuple):
     cor_values: Floats
 
 
-@kernel
+@inner_kernel
 def _add(acc: Floats, mark: Ints, touched: Ints, n: int, feature: int, value: float) -> int:
     if mark[feature] == 0:
         mark[feature] = 1
@@ -52,7 +52,7 @@ def _add(acc: Floats, mark: Ints, touched: Ints, n: int, feature: int, value: fl
     return n
 
 
-@kernel
+@inner_kernel
 def _add_labels(
     firing: PathFiring, t: int, plus: int, minus: int, acc: Floats, mark: Ints, touched: Ints, n: int
 ) -> int:
@@ -69,7 +69,7 @@ def _add_labels(
     return n
 
 
-@kernel
+@inner_kernel
 def _add_patterns(
     firing: PathFiring, start: int, t: int, labels: UInts32, at: int, y: UInts32, n_labels: int, acc: Floats,
     mark: Ints, touched: Ints, n: int,
@@ -146,7 +146,7 @@ class Master(NamedTuple):
     centre: Floats
 
 
-@kernel
+@inner_kernel
 def weight_of(master: Master, j: int, g: float) -> tuple[float, float]:
     """The minimiser of g w + penalty(w) of feature j, and minus its derivative in g."""
     z = master.rho * master.centre[j] - g
@@ -170,7 +170,7 @@ def weight_of(master: Master, j: int, g: float) -> tuple[float, float]:
     return (w if z > 0.0 else -w), slope
 
 
-@kernel
+@inner_kernel
 def _value(master: Master, w: Floats, k: int) -> float:
     """a_k + w.d_k."""
     total = master.intercept[k]
@@ -179,14 +179,14 @@ def _value(master: Master, w: Floats, k: int) -> float:
     return float(total)
 
 
-@kernel
+@inner_kernel
 def _collect(master: Master, k: int, sign: float, acc: Floats, mark: Ints, touched: Ints, n: int) -> int:
     for e in range(master.row_ptr[k], master.row_ptr[k + 1]):
         n = _add(acc, mark, touched, n, master.columns[e], sign * master.value[e])
     return n
 
 
-@kernel
+@inner_kernel
 def _slope_at(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, step: float) -> tuple[float, float]:
     """w(g + step acc).acc, and minus its derivative in the step."""
     product, curvature = 0.0, 0.0
@@ -198,7 +198,7 @@ def _slope_at(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, ste
     return product, curvature
 
 
-@kernel
+@inner_kernel
 def _best_step(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, gain: float, largest: float) -> float:
     """Maximiser in [0, largest] of the dual along a direction: a concave piecewise quadratic, by Newton and bisection.
 
@@ -236,7 +236,7 @@ class Pair(NamedTuple):
     mean: float  # sum of the multipliers times the values
 
 
-@kernel
+@inner_kernel
 def _choose(master: Master, i: int, lam: Floats, w: Floats, is_live: Bools, all_cuts: bool) -> Pair:
     """The pair of a sentence, among the live cuts or among all; then those that matter are live for a while."""
     up, down, top, bottom, free, mean = -1, -1, 0.0, 0.0, master.weights[i], 0.0

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -74,7 +74,7 @@ def add_entries(
                 out[t, labels[j]] += value * weights[j]
 
 
-@kernel
+@inner_kernel
 def power(base: int, exponent: int) -> int:
     """Integer power by multiplication."""
     result = 1
@@ -83,7 +83,7 @@ def power(base: int, exponent: int) -> int:
     return result
 
 
-@kernel
+@inner_kernel
 def correct(
     scratch: Floats,
     table: Floats,
@@ -109,7 +109,7 @@ def correct(
             scratch[at] = table[at] if undo else scratch[at] + score[j]
 
 
-@kernel
+@inner_kernel
 def best_short(table: Floats, node: Floats, t: int, best: Floats, u: int) -> None:
     """best[u, s] = max_b table[s, b] + node[t, b] + best[u + 1, (s, b)], while histories still grow."""
     n_labels = node.shape[1]
@@ -121,7 +121,7 @@ def best_short(table: Floats, node: Floats, t: int, best: Floats, u: int) -> Non
         best[u, s] = top
 
 
-@kernel
+@inner_kernel
 def best_full(
     start: int, length: int, order: int, node: Floats,
     table: Floats, table_low: Floats, table_high: Floats, arcs: Floats, low: Floats, high: Floats,
@@ -175,7 +175,7 @@ def best_full(
                 low[row], high[row] = table_low[row], table_high[row]
 
 
-@kernel
+@inner_kernel
 def trace(
     start: int, length: int, order: int, node: Floats, offsets: Ints, natural: Floats,
     ptr: Ints, size: UInts32, code: UInts32, score: Floats, best: Floats, row: Floats, out: UInts32,

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.pairs import add_pairs, backward, forward
 from vcrf.types import Floats, Floats32, Ints, UInts8, UInts32
 
 # Scores of pairs are exponents: beyond this the start is worth nothing, and must not overflow.
@@ -29,18 +30,21 @@ _NEAR = np.float32(0.5)
 
 
 class Rows(NamedTuple):
-    """The columns of each token: rows (keys) of a token, and columns and their values of a row."""
+    """The columns of each token: rows (keys) of a token, and columns and their values of a row.
+
+    If all values are one it is there once.
+    """
 
     of_token: UInts32
     ptr: Ints
     columns: UInts32
-    values: Floats
+    values: Floats32
 
 
 class Members(NamedTuple):
     """The group of each column and of the pairs (-1: none), and the members' l1 and 1 / l2: see `penalties.separable`.
 
-    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates; the first has no rows if all labels are.
+    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates.
     """
 
     group: Ints
@@ -62,204 +66,158 @@ class Dual(NamedTuple):
     left: Floats
 
 
-@fast_kernel
-def _add_column(c: int, x: np.float32, dual: Dual, members: Members, score: Floats32, free: Floats32) -> None:
-    """Add a column's weights, times its value, to the scores, and their squares' inverse strengths where free."""
-    z, group, zero = dual.columns[c], members.group[c], np.float32(0.0)
-    for k in range(members.ptr[group], members.ptr[group + 1]):
-        l1, factor = members.l1[k], x * members.inverse[k]
-        near, square = _NEAR * l1, x * factor
-        if len(members.labels):
-            is_candidate = members.labels[c]
-            for b in range(len(score)):
-                here = z[b] if is_candidate[b] else zero
-                score[b] += factor * (max(here - l1, zero) - max(-here - l1, zero))
-                free[b] += square if abs(here) > near else zero
-        else:
-            for b in range(len(score)):
-                score[b] += factor * (max(z[b] - l1, zero) - max(-z[b] - l1, zero))
-                free[b] += square if abs(z[b]) > near else zero
-
-
-@fast_kernel
-def _score_token(
-    t: int, truth: int, cost: float, dual: Dual, rows: Rows, members: Members, score: Floats32, free: Floats32
-) -> None:
-    for b in range(len(score)):
-        score[b], free[b] = np.float32(cost), np.float32(0.0)
-    score[truth] = np.float32(0.0)
-    for g in range(rows.of_token.shape[1]):
-        r = rows.of_token[t, g]
-        for e in range(rows.ptr[r], rows.ptr[r + 1]):
-            x = np.float32(rows.values[e]) if len(rows.values) else np.float32(1.0)
-            _add_column(rows.columns[e], x, dual, members, score, free)
-
-
-@fast_kernel
-def _below_largest(score: Floats32, out: Floats) -> None:
-    """Out = score - its largest."""
-    largest = score[0]
-    for b in range(1, len(score)):
-        largest = max(largest, score[b])
-    for b in range(len(score)):
-        out[b] = max(score[b] - largest, -_LARGEST)
-
-
-@fast_kernel
-def _score_pairs(dual: Dual, members: Members, arcs: Floats) -> None:
-    """Arcs[a, b] = exp(weight of the pair)."""
-    n = arcs.shape[0]
-    for a in range(n):
-        for b in range(n):
-            weight, z = 0.0, dual.pairs[a, b] * members.pair_labels[a, b]
-            if members.pairs >= 0:
-                for k in range(members.ptr[members.pairs], members.ptr[members.pairs + 1]):
-                    weight += max(abs(z) - members.l1[k], 0.0) * members.inverse[k]
-            arcs[a, b] = math.exp(min(weight, _LARGEST) if z > 0.0 else -min(weight, _LARGEST))
-
-
-@fast_kernel
-def _forward(n: int, score: Floats, arcs: Floats, alpha: Floats, scale: Floats) -> bool:
-    """Messages from the left, normalised; False where the numbers do not hold them."""
-    n_labels = score.shape[1]
+@inner_fast_kernel
+def _score_tokens(
+    t0: int, n: int, n_labels: int, of_token: UInts32, row_ptr: Ints, row_columns: UInts32, row_values: Floats32,
+    z: Floats32, group: Ints, ptr: Ints, l1: Floats32, inverse: Floats32, score: Floats32, free: Floats32,
+) -> None:  # fmt: skip
+    """Add the columns' weights, times their values, to the scores; `free` is their squares' 1 / l2 where free."""
+    size, zero, step_of_values = np.uint64(n_labels), np.float32(0.0), 1 if len(row_values) > 1 else 0
     for t in range(n):
-        here = alpha[t]
-        for b in range(n_labels):
-            here[b] = 1.0 if t == 0 else 0.0
-        if t > 0:
-            for a in range(n_labels):
-                x = alpha[t - 1, a]
-                for b in range(n_labels):
-                    here[b] += x * arcs[a, b]
-        total = 0.0
-        for b in range(n_labels):
-            here[b] *= score[t, b]
-            total += here[b]
-        if not 0.0 < total < np.inf:
-            return False
-        scale[t] = 1.0 / total
-        for b in range(n_labels):
-            here[b] *= scale[t]
-    return True
+        at = np.uint64(t) * size
+        for b in range(size):
+            free[at + b] = zero
+        for g in range(of_token.shape[1]):
+            r = of_token[t0 + t, g]
+            for e in range(row_ptr[r], row_ptr[r + 1]):
+                c = row_columns[e]
+                o = np.uint64(c) * size
+                x = row_values[e * step_of_values]
+                for k in range(ptr[group[c]], ptr[group[c] + 1]):
+                    limit, factor = l1[k], x * inverse[k]
+                    near, square = _NEAR * limit, x * factor
+                    for b in range(size):
+                        here = z[o + b]
+                        score[at + b] += factor * (max(here - limit, zero) - max(-here - limit, zero))
+                        free[at + b] += square if abs(here) > near else zero
 
 
-@fast_kernel
-def _backward(
-    n: int, score: Floats, arcs: Floats, alpha: Floats, scale: Floats, beta: Floats, col: Floats, pairs: Floats
+@inner_fast_kernel
+def _below_largest(score: Floats32, n: int, n_labels: int, out: Floats) -> None:
+    """Out = score - the largest of its token, as far as exponents go."""
+    size = np.uint64(n_labels)
+    for t in range(np.uint64(n)):
+        at = t * size
+        largest = score[at]
+        for b in range(size):
+            largest = max(largest, score[at + b])
+        for b in range(size):
+            out[at + b] = max(score[at + b] - largest, -_LARGEST)
+
+
+@inner_fast_kernel
+def _score_pairs(
+    z: Floats, l1: Floats32, inverse: Floats32, first: int, last: int, arcs: Floats, turned: Floats
 ) -> None:
-    """Messages from the right, and the sum of the posteriors of pairs."""
-    n_labels = score.shape[1]
-    pairs[:] = 0.0
-    beta[n - 1] = 1.0
-    for t in range(n - 1, 0, -1):
+    """Arcs[a, b] = exp(weight of the pair - the largest), and the same as [b, a]; members first .. last-1."""
+    n_labels = z.shape[0]
+    largest = 0.0
+    for a in range(n_labels):
         for b in range(n_labels):
-            col[b] = beta[t, b] * score[t, b] * scale[t]
-        for a in range(n_labels):
-            total, left = 0.0, alpha[t - 1, a]
-            for b in range(n_labels):
-                x = arcs[a, b] * col[b]
-                total += x
-                pairs[a, b] += left * x
-            beta[t - 1, a] = total
+            weight = 0.0
+            for k in range(first, last):
+                weight += (max(z[a, b] - l1[k], 0.0) - max(-z[a, b] - l1[k], 0.0)) * inverse[k]
+            arcs[a * n_labels + b] = weight
+            largest = max(largest, weight)
+    for a in range(n_labels):
+        for b in range(n_labels):
+            factor = math.exp(max(arcs[a * n_labels + b] - largest, -_LARGEST))
+            arcs[a * n_labels + b] = turned[b * n_labels + a] = factor
 
 
-@fast_kernel
-def _direction(n: int, t0: int, dual: Dual, alpha: Floats, beta: Floats, free: Floats32) -> tuple[float, float]:
-    """Alpha <- the model's posterior less that of the dual.
+@inner_fast_kernel
+def _direction(first: int, size: int, old: Floats32, free: Floats32, u: Floats) -> tuple[float, float]:
+    """U <- the model's posterior less that of the dual.
 
     Returns J = sum u**2 / mean of both, about twice the distance in nats, and the curvature of the penalty along u.
     """
     left = curved = 0.0
-    for t in range(n):
-        old = dual.labels[t0 + t]
-        for b in range(alpha.shape[1]):
-            new = alpha[t, b] * beta[t, b]
-            u = new - old[b]
-            left += u * u / max(0.5 * (new + old[b]), 1e-9)
-            curved += u * u * free[t, b]
-            alpha[t, b] = u
+    for j in range(size):
+        new, before = u[j], float(old[first + j])
+        change = new - before
+        left += change * change / max(0.5 * (new + before), 1e-9)
+        curved += change * change * free[j]
+        u[j] = change
     return left, curved
 
 
-@fast_kernel
-def _pair_curvature(i: int, dual: Dual, members: Members, pairs: Floats) -> float:
-    """Pairs <- the model's sums less those of the dual; the curvature of the penalty along them."""
-    n_labels, curved = pairs.shape[0], 0.0
-    inverse = 0.0
-    for k in range(members.ptr[members.pairs], members.ptr[members.pairs + 1]):
-        inverse += members.inverse[k]
-    for a in range(n_labels):
-        for b in range(n_labels):
-            pairs[a, b] -= dual.pair_sums[i, a * n_labels + b]
-            curved += inverse * pairs[a, b] * pairs[a, b] * members.pair_labels[a, b]
-    return curved
-
-
-@fast_kernel
-def _move(n: int, t0: int, gamma: float, weight: float, dual: Dual, rows: Rows, u: Floats, step: Floats32) -> None:
+@inner_fast_kernel
+def _move(
+    t0: int, n: int, n_labels: int, gamma: float, weight: float, of_token: UInts32, row_ptr: Ints,
+    row_columns: UInts32, row_values: Floats32, is_candidate: UInts8, u: Floats, labels: Floats32, z: Floats32,
+    step: Floats32,
+) -> None:  # fmt: skip
     """Single labels: the dual posterior by gamma u, the sums by as much times the sentence's weight."""
-    n_labels = u.shape[1]
+    size, step_of_values = np.uint64(n_labels), 1 if len(row_values) > 1 else 0
     for t in range(n):
-        labels = dual.labels[t0 + t]
-        for b in range(n_labels):
-            labels[b] += np.float32(gamma * u[t, b])
-            step[b] = np.float32(weight * gamma * u[t, b])
-        for g in range(rows.of_token.shape[1]):
-            r = rows.of_token[t0 + t, g]
-            for e in range(rows.ptr[r], rows.ptr[r + 1]):
-                z = dual.columns[rows.columns[e]]
-                x = np.float32(rows.values[e]) if len(rows.values) else np.float32(1.0)
-                for b in range(n_labels):
-                    z[b] -= x * step[b]
+        at, here = np.uint64(t) * size, np.uint64(t0 + t) * size
+        for b in range(size):
+            labels[here + b] += np.float32(gamma * u[at + b])
+            step[b] = np.float32(weight * gamma * u[at + b])
+        for g in range(of_token.shape[1]):
+            r = of_token[t0 + t, g]
+            for e in range(row_ptr[r], row_ptr[r + 1]):
+                o = np.uint64(row_columns[e]) * size
+                x = row_values[e * step_of_values]
+                # What is no candidate keeps a sum of zero, and has no weight.
+                for b in range(size):
+                    z[o + b] -= x * step[b] * np.float32(is_candidate[o + b])
 
 
-@fast_kernel
-def _move_pairs(i: int, gamma: float, weight: float, dual: Dual, pairs: Floats) -> None:
-    n_labels = pairs.shape[0]
-    sums = dual.pair_sums[i]
-    for a in range(n_labels):
-        for b in range(n_labels):
-            step = gamma * pairs[a, b]
-            sums[a * n_labels + b] += np.float32(step)
-            dual.pairs[a, b] -= weight * step
-
-
-@kernel
+@outer_fast_kernel
 def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: Members, dual: Dual) -> None:
     """Visit sentences in this order; `longest` is the number of tokens of the longest."""
+    sent_ptr, y, weights, costs = sentences.ptr, sentences.y, sentences.weights, sentences.costs
+    of_token, row_ptr, row_columns, row_values = rows
+    group, pairs, ptr, l1, inverse, is_candidate, pair_labels = members
     n_labels = dual.columns.shape[1]
-    raw, free = np.empty((longest, n_labels), np.float32), np.empty((longest, n_labels), np.float32)
-    score, bits = np.empty((longest, n_labels)), np.empty(longest * n_labels, np.uint64)
-    alpha, beta, scale = np.empty((longest, n_labels)), np.empty((longest, n_labels)), np.empty(longest)
-    arcs, pairs = np.empty((n_labels, n_labels)), np.empty((n_labels, n_labels))
-    row, step = np.empty(n_labels), np.empty(n_labels, np.float32)
+    z, labels, z_pairs, pair_sums = dual.columns.reshape(-1), dual.labels.reshape(-1), dual.pairs, dual.pair_sums
+    candidates, size, n_pairs = is_candidate.reshape(-1), longest * n_labels, n_labels * n_labels
+    raw, free, step = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(n_labels, np.float32)
+    node, alpha, back, u, bits = (
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, np.uint64),
+    )
+    scale, beta = np.empty(longest), np.empty(n_labels)
+    arcs, turned, sums = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
+    first, last = (ptr[pairs], ptr[pairs + 1]) if pairs >= 0 else (0, 0)
+    pair_inverse = inverse[first:last].sum()
     for place in range(len(order)):
         i = order[place]
-        t0, n, weight = sentences.ptr[i], sentences.ptr[i + 1] - sentences.ptr[i], sentences.weights[i]
+        t0, n, weight = sent_ptr[i], sent_ptr[i + 1] - sent_ptr[i], weights[i]
+        dual.left[i] = 0.0
         if place % _PAIRS_KEPT == 0:
-            _score_pairs(dual, members, arcs)
-        for t in range(n):
-            _score_token(t0 + t, sentences.y[t0 + t], sentences.costs[i], dual, rows, members, raw[t], free[t])
-            _below_largest(raw[t], score[t])
-        exp_inplace(score[:n].reshape(-1), bits, bits.view(np.float64))
-        if not _forward(n, score, arcs, alpha, scale):
+            _score_pairs(z_pairs, l1, inverse, first, last, arcs, turned)
+        if n == 0:
             continue
-        _backward(n, score, arcs, alpha, scale, beta, row, pairs)
-        left, curved = _direction(n, t0, dual, alpha, beta, free)
-        if members.pairs >= 0:
-            curved += _pair_curvature(i, dual, members, pairs)
+        for j in range(n * n_labels):
+            raw[j] = costs[i]
+        for t in range(n):
+            raw[t * n_labels + y[t0 + t]] = 0.0
+        _score_tokens(
+            t0, n, n_labels, of_token, row_ptr, row_columns, row_values, z, group, ptr, l1, inverse, raw, free
+        )  # fmt: skip
+        _below_largest(raw, n, n_labels, node)
+        exp_inplace(node[: n * n_labels], bits, bits.view(np.float64))
+        if not forward(node, arcs, n, n_labels, alpha, scale) > -np.inf:  # the numbers do not hold the messages
+            continue
+        backward(node, turned, n, n_labels, 1.0, alpha, scale, beta, back, u, 0)
+        left, curved = _direction(t0 * n_labels, n * n_labels, labels, free, u)
+        if pairs >= 0:
+            sums[:] = 0.0
+            add_pairs(alpha, back, n, n_labels, 1.0, sums)
+            for j in range(n_pairs):
+                sums[j] = sums[j] * arcs[j] - pair_sums[i, j]
+                curved += pair_inverse * sums[j] * sums[j] * pair_labels[j // n_labels, j % n_labels]
         gamma = left / (left + weight * curved + 1e-12)
         dual.left[i] = left
-        _move(n, t0, gamma, weight, dual, rows, alpha, step)
-        if members.pairs >= 0:
-            _move_pairs(i, gamma, weight, dual, pairs)
-
-
-@kernel
-def weights(z: Floats32, group: Ints, members: Members, out: Floats) -> None:
-    """Out[j] = sum over the members k of group j of soft(z[j], l1_k) / l2_k, row by row."""
-    for j in range(len(z)):
-        for k in range(members.ptr[group[j]], members.ptr[group[j] + 1]):
-            for b in range(z.shape[1]):
-                size = max(abs(z[j, b]) - members.l1[k], 0.0) * members.inverse[k]
-                out[j, b] += size if z[j, b] > 0.0 else -size
+        _move(
+            t0, n, n_labels, gamma, weight, of_token, row_ptr, row_columns, row_values, candidates, u, labels, z, step
+        )  # fmt: skip
+        for j in range(n_pairs if pairs >= 0 else 0):
+            a, b = j // n_labels, j % n_labels
+            pair_sums[i, j] += np.float32(gamma * sums[j])
+            z_pairs[a, b] -= weight * gamma * sums[j] * pair_labels[a, b]

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-@kernel
+@inner_kernel
 def n_log_n(n: int, table: Floats) -> float:
     """Look n log n up where the table has it."""
     value: float = table[n] if n < len(table) else n * np.log(n)
@@ -77,7 +77,7 @@ def exchange(
     return n_moved
 
 
-@kernel
+@inner_kernel
 def add_word(
     c: int, sign: int, right: Ints, left: Ints, n_self: int, n: int, pairs: Ints, pairs_back: Ints, totals: Ints
 ) -> None:
@@ -94,7 +94,7 @@ def add_word(
     totals[c] += sign * n
 
 
-@kernel
+@inner_kernel
 def gains(
     right: Ints,
     left: Ints,
@@ -120,7 +120,7 @@ def gains(
             add_gains(d, left[d], pairs[d], table, gain)
 
 
-@kernel
+@inner_kernel
 def add_gains(d: int, n: int, row: Ints, table: Floats, gain: Floats) -> None:
     """Add the gain of n more pairs with class d, for all classes but d itself."""
     for c in range(len(row)):

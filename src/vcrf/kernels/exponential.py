@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel
 from vcrf.types import Floats, UInts64
 
 _LOG2E = 1.4426950408889634
@@ -16,7 +16,7 @@ _BIAS = np.uint64(1023)
 _SHIFT = np.uint64(52)
 
 
-@kernel
+@inner_kernel
 def exp_inplace(x: Floats, bits: UInts64, power: Floats) -> None:
     """X <- exp(x) for x in [-700, 700]; `power` is a view of `bits` as float64, both scratch of x's length.
 

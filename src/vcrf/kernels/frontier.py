@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.log_domain import SentenceLoss, Steps, step
 from vcrf.types import Floats
 
@@ -12,7 +12,7 @@ from vcrf.types import Floats
 _TINY = 1e-12
 
 
-@kernel
+@inner_kernel
 def merge_frontiers(
     losses: Floats, scores: Floats, n: int, other_losses: Floats, other_scores: Floats, n_other: int, loss: float,
     score: float, kept_losses: Floats, kept_scores: Floats,

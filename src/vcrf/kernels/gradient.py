@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import (
     apply_corrections,
@@ -48,7 +48,7 @@ def fill_entries(
                 at[row] += 1
 
 
-@fast_kernel
+@outer_fast_kernel
 def key_residuals(
     key_ptr: Ints,
     key_positions: UInts32,
@@ -82,35 +82,28 @@ def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
             out[t, b] = r - r * r / weights[t]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _dense_gradient(
-    col_ptr: Ints,
-    col_keys: UInts32,
-    col_values: Floats,
-    c: int,
-    row_offset: int,
-    key_residual: Floats,
-    out: Floats,
+    first: int, last: int, col_keys: UInts32, value: Floats, step: int, row_offset: int, flat: Floats, out: Floats
 ) -> None:
     """Residuals of a column for all labels: cheaper than picking when most labels have a feature."""
     n = np.uint64(len(out))
-    flat = key_residual.reshape(-1)
     for b in range(n):
         out[b] = 0.0
-    for j in range(col_ptr[c], col_ptr[c + 1]):
-        at = np.uint64(row_offset + col_keys[j]) * n
-        v = col_values[j] if len(col_values) > 0 else 1.0
+    for j in range(first, last):
+        at, v = np.uint64(row_offset + col_keys[j]) * n, value[j * step]
         for b in range(n):
             out[b] += v * flat[at + b]
 
 
-@fast_kernel
+@outer_fast_kernel
 def feature_gradient(
     col_ptr: Ints, col_keys: UInts32, col_values: Floats, first_feature: Ints, n_features: Ints,
     feature_label: UInts32, row_offset: int, key_residual: Floats, first: int, last: int, out: Floats,
 ) -> None:  # fmt: skip
     """Gradient of the single-label features of columns first .. last-1 of a group."""
-    n_labels = key_residual.shape[1]
+    n_labels, flat = key_residual.shape[1], key_residual.reshape(-1)
+    value, step = (col_values, 1) if len(col_values) else (np.ones(1), 0)
     row = np.empty(n_labels)
     for c in range(first, last):
         n = n_features[c]
@@ -118,40 +111,19 @@ def feature_gradient(
             continue
         f0 = first_feature[c]
         if 3 * n > n_labels:
-            _dense_gradient(col_ptr, col_keys, col_values, c, row_offset, key_residual, row)
+            _dense_gradient(col_ptr[c], col_ptr[c + 1], col_keys, value, step, row_offset, flat, row)
             for f in range(f0, f0 + n):
                 out[f] = row[feature_label[f]]
             continue
         for f in range(f0, f0 + n):
             out[f] = 0.0
         for j in range(col_ptr[c], col_ptr[c + 1]):
-            r = key_residual[row_offset + col_keys[j]]
-            v = col_values[j] if len(col_values) > 0 else 1.0
+            at, v = np.uint64((row_offset + col_keys[j]) * n_labels), value[j * step]
             for f in range(f0, f0 + n):
-                out[f] += v * r[feature_label[f]]
+                out[f] += v * flat[at + feature_label[f]]
 
 
-@fast_kernel
-def column_residuals(
-    ptr: Ints, positions: UInts32, values: Floats, column: int, residuals: Floats, out: Floats
-) -> None:
-    """out[b] = sum over the column's positions of value * residual."""
-    n_labels = len(out)
-    for b in range(n_labels):
-        out[b] = 0.0
-    if len(values) == 0:
-        for j in range(ptr[column], ptr[column + 1]):
-            r = residuals[positions[j]]
-            for b in range(n_labels):
-                out[b] += r[b]
-    else:
-        for j in range(ptr[column], ptr[column + 1]):
-            r = residuals[positions[j]]
-            for b in range(n_labels):
-                out[b] += values[j] * r[b]
-
-
-@kernel
+@outer_fast_kernel
 def scan_labels(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, residuals: Floats, found_column: UInts32, found_code: UInts32,
@@ -162,16 +134,22 @@ def scan_labels(
     `allowed` lists the candidate labels of each scanned column if only observed pairs are candidates (else it
     has no rows). Writes as many as fit; the caller calls again with more room.
     """
-    n_labels = residuals.shape[1]
+    n_labels, flat = np.uint64(residuals.shape[1]), residuals.reshape(-1)
+    value, step = (values, 1) if len(values) else (np.ones(1), 0)
     g = np.empty(n_labels)
     n = 0
     for i in range(len(columns)):
-        column_residuals(ptr, positions, values, columns[i], residuals, g)
+        for b in range(n_labels):
+            g[b] = 0.0
+        for j in range(ptr[columns[i]], ptr[columns[i] + np.uint32(1)]):
+            at, v = np.uint64(positions[j]) * n_labels, value[j * step]
+            for b in range(n_labels):
+                g[b] += v * flat[at + b]
         n = _emit(g, columns[i], limits[i], i, allowed_ptr, allowed, n, found_column, found_code, found_grad)
     return n
 
 
-@kernel
+@inner_kernel
 def _emit(
     g: Floats, column: int, limit: float, i: int, allowed_ptr: Ints, allowed: UInts32, n: int,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
@@ -190,7 +168,7 @@ def _emit(
     return n
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_posterior(
     n_labels: int,
     n_hist: int,
@@ -213,7 +191,7 @@ def _add_posterior(
                 o[b] += x * e[b] * g[b]
 
 
-@kernel
+@inner_kernel
 def _fold(n_labels: int, order: int, offsets: Ints, buffer: Floats) -> None:
     """Sums of longer patterns over their oldest label are added to the shorter ones."""
     for depth in range(order, 1, -1):
@@ -232,7 +210,7 @@ class Messages(NamedTuple):
     hard_arcs: Floats
 
 
-@kernel
+@inner_kernel
 def _add_arcs(
     messages: Messages, t: int, depth: int, n_labels: int, half: int, one: Floats, table: Floats, value: float,
     out: Floats,
@@ -332,7 +310,7 @@ def pair_residuals(
                 out[t, b, a] = posterior[a * n_labels + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_scaled(x: Floats, scale: float, out: Floats) -> None:
     for i in range(np.uint64(len(x))):
         out[i] += scale * x[i]
@@ -471,7 +449,7 @@ def fill_slots(
     return n
 
 
-@fast_kernel
+@outer_fast_kernel
 def sum_slots(
     feature_ptr: Ints, slots: UInts32, values: Floats, residuals: Floats, first: int, last: int, out: Floats
 ) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.cuts import Master, _choose, _collect
 from vcrf.types import Floats, Ints
 
 
-@kernel
+@inner_kernel
 def _set_group(master: Master, group: int, g: Floats, w: Floats) -> float:
     """Set the weights of a group from g; returns ||z||^2."""
     first, last = master.member_ptr[group], master.member_ptr[group + 1]
@@ -36,7 +36,7 @@ def group_weights_of(master: Master, g: Floats, w: Floats) -> None:
         _set_group(master, group, g, w)
 
 
-@kernel
+@inner_kernel
 def _slope_at(
     master: Master, squares: Floats, along: Floats, sizes: Floats, found: Ints, n: int, step: float
 ) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def _slope_at(
     return product, curvature
 
 
-@kernel
+@inner_kernel
 def _best_step(
     master: Master, squares: Floats, along: Floats, sizes: Floats, found: Ints, n: int, gain: float, largest: float
 ) -> float:

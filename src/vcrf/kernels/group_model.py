@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.types import Floats, Ints
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_product(rows: Floats, first: int, last: int, x: Floats, out: Floats) -> None:
     """Out += rows' x over the rows of a group; x is numbered from its first."""
     for j in range(first, last):
@@ -16,7 +16,7 @@ def _add_product(rows: Floats, first: int, last: int, x: Floats, out: Floats) ->
             out[i] += rows[j, i] * x[j - first]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _dot(x: Floats, y: Floats) -> float:
     total = 0.0
     for i in range(len(x)):
@@ -24,7 +24,7 @@ def _dot(x: Floats, y: Floats) -> float:
     return total
 
 
-@kernel
+@inner_kernel
 def _shrunk(target: Floats, n: int, limit: float, out: Floats) -> None:
     """The first n of the target, shortened by the limit."""
     square = 0.0

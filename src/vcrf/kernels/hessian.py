@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections
 from vcrf.types import Floats, Ints, UInts32
 
@@ -41,7 +41,7 @@ class PairFiring(NamedTuple):
     chosen: Ints
 
 
-@kernel
+@inner_kernel
 def _current(firing: PairFiring, t: int, is_first: bool, index: Ints, code: Ints, value: Floats) -> int:
     """Chosen features that fire at token t; code = -1 - label for single labels, else the pair's code."""
     n = 0
@@ -68,7 +68,7 @@ def _current(firing: PairFiring, t: int, is_first: bool, index: Ints, code: Ints
     return n
 
 
-@fast_kernel
+@inner_fast_kernel
 def _propagate(cov: Floats, conditional: Floats, n: int, out: Floats) -> None:
     """out[b, j] = sum_a cov[a, j] * conditional[a, b] for the first n slots j."""
     n_labels = cov.shape[0]
@@ -83,7 +83,7 @@ def _propagate(cov: Floats, conditional: Floats, n: int, out: Floats) -> None:
                 o[j] += q * c[j]
 
 
-@kernel
+@inner_kernel
 def _forget(cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n_fixed: int, n: int) -> int:
     """Drop slots whose covariances have died out; returns the new number of slots."""
     j = n_fixed
@@ -106,7 +106,7 @@ def _forget(cov: Floats, peak: Floats, slots: Ints, slot_of: Ints, n_fixed: int,
     return n
 
 
-@kernel
+@inner_kernel
 def _pair_probabilities(
     t: int,
     alpha: Floats,
@@ -125,7 +125,7 @@ def _pair_probabilities(
             out[cor.code[j] // n_labels, cor.code[j] % n_labels] *= cor.factor[j]
 
 
-@kernel
+@inner_kernel
 def _same_token(
     index: Ints,
     code: Ints,
@@ -212,7 +212,7 @@ def covariance_half(
             slot_of[slots[j]] = -1
 
 
-@kernel
+@inner_kernel
 def _past_with_labels(
     index: Ints,
     code: Ints,
@@ -234,7 +234,7 @@ def _past_with_labels(
                 row[slots[j]] += v * c[j]
 
 
-@kernel
+@inner_kernel
 def _past_with_pairs(
     firing: PairFiring,
     index: Ints,
@@ -271,7 +271,7 @@ def _past_with_pairs(
                     row[slots[j]] += v * c[j]
 
 
-@kernel
+@inner_kernel
 def _remember(
     index: Ints,
     code: Ints,

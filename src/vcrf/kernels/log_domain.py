@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -45,7 +45,7 @@ class SentenceLoss(NamedTuple):
     init: float
 
 
-@kernel
+@inner_kernel
 def step(steps: Steps, t: int, p: int, b: int) -> tuple[float, int]:
     """Score of a label after a context, and the context that follows."""
     if t == 0:
@@ -54,7 +54,7 @@ def step(steps: Steps, t: int, p: int, b: int) -> tuple[float, int]:
     return steps.node[t, b] + steps.arcs[t, arc], steps.target[arc]
 
 
-@kernel
+@inner_kernel
 def leave(steps: Steps, t: int, p: int, scores: Floats, targets: Ints) -> None:
     """`step` for all labels, (L,) each."""
     if t == 0:
@@ -65,13 +65,13 @@ def leave(steps: Steps, t: int, p: int, scores: Floats, targets: Ints) -> None:
         scores[b], targets[b] = steps.node[t, b] + steps.arcs[t, arc], steps.target[arc]
 
 
-@kernel
+@inner_kernel
 def exists(steps: Steps, t: int, p: int) -> bool:
     """Whether context p can be there before position t."""
     return steps.size[p] <= t if t > 0 else p == 0
 
 
-@kernel
+@inner_kernel
 def shift_to_zero(messages: Floats) -> float:
     """Subtract the largest message from all, in place, and return it; all ``-inf`` stay as they are."""
     shift = float(messages.max())
@@ -80,7 +80,7 @@ def shift_to_zero(messages: Floats) -> float:
     return shift
 
 
-@kernel
+@inner_kernel
 def normalise(log_weights: Floats) -> float:
     """Make one row of log weights sum to 1, in place, and return its log-sum-exp; ``-inf`` if all are."""
     peak = float(log_weights.max())
@@ -223,7 +223,7 @@ def path_contexts(steps: Steps, labels: Ints) -> Ints:
 # ---- maxima ----
 
 
-@kernel
+@inner_kernel
 def merge_kbest(weights: Floats, targets: Ints, suffixes: Floats, rank: Ints, scores: Floats, pointers: Ints) -> None:
     """Merge the sorted suffix lists behind the arcs of one context into its own list, in place.
 
@@ -278,7 +278,7 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
     return suffixes[0, :n_found] + total_shift, sequences
 
 
-@kernel
+@inner_kernel
 def extend(steps: Steps, loss: SentenceLoss, t: int, best: Floats, longer: Floats) -> None:
     """longer[p', q'] = largest best[p, q] + score + cost of the arcs that enter; layers t and t + 1."""
     w, w_next, n_labels = loss.ptr[t + 1] - loss.ptr[t], loss.ptr[t + 2] - loss.ptr[t + 1], steps.node.shape[1]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Ints, UInts8, UInts32
 
 _MASK = 0xFFFFFFFF
 _START = 0xDEADBEEF
 
 
-@kernel
+@inner_kernel
 def rotated(x: int, k: int) -> int:
     """The 32 bits of x, turned left by k."""
     return ((x << k) | (x >> (32 - k))) & _MASK
 
 
-@kernel
+@inner_kernel
 def mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
     """Mix three 32-bit numbers reversibly."""
     a = ((a - c) & _MASK) ^ rotated(c, 4)
@@ -33,7 +33,7 @@ def mixed(a: int, b: int, c: int) -> tuple[int, int, int]:
     return a, b, c
 
 
-@kernel
+@inner_kernel
 def final(a: int, b: int, c: int) -> int:
     """The hash of three numbers."""
     c = ((c ^ b) - rotated(b, 14)) & _MASK

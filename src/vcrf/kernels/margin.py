@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -75,7 +75,7 @@ def find_origins(
                     spent[to] = spent[row] + ends.cost[arcs + b]
 
 
-@kernel
+@inner_kernel
 def number_rows(ends: Ends, i: int, start: int, stop: int, numbers: Ints) -> int:
     """First row of each layer of a sentence, numbered from 0; returns the number of rows."""
     n_rows = 0
@@ -86,7 +86,7 @@ def number_rows(ends: Ends, i: int, start: int, stop: int, numbers: Ints) -> int
     return int(n_rows + ends.final_ptr[i + 1] - ends.final_ptr[i])
 
 
-@kernel
+@inner_kernel
 def path_loss(ends: Ends, i: int, start: int, stop: int, n_labels: int, labels: UInts32) -> float:
     """Loss of a label sequence."""
     loss, q = ends.init[i], 0
@@ -97,14 +97,14 @@ def path_loss(ends: Ends, i: int, start: int, stop: int, n_labels: int, labels: 
     return float(loss + ends.final[ends.final_ptr[i] + q])
 
 
-@kernel
+@inner_kernel
 def bound(total: float, kappa: float, least: float, largest: float) -> float:
     """Largest L (total - kappa L) for L from `least` to `largest`."""
     loss = min(max(0.5 * total / kappa, least), largest)
     return loss * (total - kappa * loss)
 
 
-@kernel
+@inner_kernel
 def take_truth(i: int, start: int, stop: int, y: UInts32, out: Best) -> None:
     """The truth, until something is worth more."""
     out.values[i] = out.losses[i] = out.slopes[i] = 0.0
@@ -112,7 +112,7 @@ def take_truth(i: int, start: int, stop: int, y: UInts32, out: Best) -> None:
         out.labels[t] = y[t]
 
 
-@kernel
+@inner_kernel
 def take_margin(i: int, start: int, stop: int, labels: UInts32, loss: float, score: float, truth: float,
                 out: Best) -> None:  # fmt: skip
     """The labels that attain the most at kappa = 1, if they are worth more than the truth: 0 but for rounding."""
@@ -122,7 +122,7 @@ def take_margin(i: int, start: int, stop: int, labels: UInts32, loss: float, sco
         out.labels[start:stop] = labels[start:stop]
 
 
-@kernel
+@inner_kernel
 def take_guess(
     i: int, start: int, stop: int, labels: UInts32, loss: float, s: float, truth: float, largest: float, kappas: Floats,
     out: Best,
@@ -143,7 +143,7 @@ def take_guess(
     return -1.0 if bound(kappa * loss + s, kappa, 0.0, largest) <= enough else enough
 
 
-@kernel
+@inner_kernel
 def take_product(i: int, loss: float, product: float, kappas: Floats, out: Best) -> None:
     """A better product that was built, whose labels are in their place, and its kappa."""
     out.values[i], out.losses[i], out.slopes[i] = product, loss, loss

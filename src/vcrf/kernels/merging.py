@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.strings import mix64
 from vcrf.types import Bools, Floats, Ints
 
@@ -40,7 +40,7 @@ def push(state_ptr: Ints, following: Ints, cost: Floats, final: Floats) -> float
     return float(least[0])
 
 
-@kernel
+@inner_kernel
 def reachable(state_ptr: Ints, following: Ints) -> Bools:
     """Which states some path from the start passes."""
     found = np.zeros(state_ptr[-1], np.bool_)
@@ -53,7 +53,7 @@ def reachable(state_ptr: Ints, following: Ints) -> Bools:
     return found
 
 
-@kernel
+@inner_kernel
 def table_size(n: int) -> int:
     """Least power of two that is at least 2 n."""
     size = 4
@@ -62,7 +62,7 @@ def table_size(n: int) -> int:
     return size
 
 
-@kernel
+@inner_kernel
 def row_hash(row: Ints) -> np.uint64:
     """Hash of a row of integers."""
     h = _SEED
@@ -71,7 +71,7 @@ def row_hash(row: Ints) -> np.uint64:
     return h
 
 
-@kernel
+@inner_kernel
 def same_rows(row: Ints, other: Ints) -> bool:
     """Whether two rows are equal."""
     for i in range(len(row)):  # noqa: SIM110
@@ -80,7 +80,7 @@ def same_rows(row: Ints, other: Ints) -> bool:
     return True
 
 
-@kernel
+@inner_kernel
 def find_row(row: Ints, rows: Ints, slots: Ints) -> int:
     """Slot of a row in a table of row numbers, -1 = empty, or the empty slot where it belongs."""
     mask = np.uint64(len(slots) - 1)
@@ -90,7 +90,7 @@ def find_row(row: Ints, rows: Ints, slots: Ints) -> int:
     return int(slot)
 
 
-@kernel
+@inner_kernel
 def distinct_rows(rows: Ints, keep: Bools, number: Ints) -> Ints:
     """Number equal rows alike, in order of first occurrence; -1 for those not kept. Returns the first of each."""
     slots = np.full(table_size(len(rows)), -1, np.int64)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel
 from vcrf.kernels.pattern_lanes import hand_down
 from vcrf.kernels.patterns import LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
 
-@fast_kernel
+@inner_fast_kernel
 def arc_values(lanes: int, arc_state: UInts32, factor: Floats, back: Floats, at: int, values: Floats) -> None:
     """values[arc] = factor[arc] * back[at + target]."""
     w, here = np.uint64(lanes), np.uint64(at)
@@ -23,7 +23,7 @@ def arc_values(lanes: int, arc_state: UInts32, factor: Floats, back: Floats, at:
             values[to + lane] = z * back[source + lane]
 
 
-@kernel
+@inner_kernel
 def scale_values(
     lanes: int, lane: int, t: int, local: LocalArcs, rank: Ints, rank_end: Ints, by_rank: UInts32, values: Floats
 ) -> None:
@@ -34,7 +34,7 @@ def scale_values(
             values[by_rank[r] * lanes + lane] *= z
 
 
-@fast_kernel
+@inner_fast_kernel
 def mass_of_arcs(
     lanes: int, n_labels: int, fail: Ints, arc_ptr: Ints, up: UInts32, alpha: Floats, taken: Floats
 ) -> None:
@@ -60,7 +60,7 @@ def mass_of_arcs(
                 taken[old + lane] -= alpha[source + lane]
 
 
-@kernel
+@inner_kernel
 def mass_in_full(lanes: int, n_labels: int, table: UInts32, alpha: Floats, taken: Floats) -> None:
     """What `mass_of_arcs` finds, as sums of positive numbers."""
     taken[:] = 0.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.patterns import Graph, LocalArcs
 from vcrf.types import Floats, Ints
 
@@ -28,7 +28,7 @@ def make_changes(n_arcs: int) -> Changes:
     return Changes(np.zeros(n_arcs), np.zeros(n_arcs), np.empty(n_arcs, np.int64))
 
 
-@kernel
+@inner_kernel
 def list_changes(t: int, local: LocalArcs, graph: Graph, changes: Changes) -> int:
     """List the arcs that end with the patterns of token t alone, and the product of these patterns' factors.
 
@@ -69,7 +69,7 @@ def change_rows(
         changes.value[changes.listed[x]] = 0.0
 
 
-@kernel
+@inner_kernel
 def take_changes(
     lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, alpha: Floats,
     back: Floats, at: int, changes: Changes, new: Floats, counts: Floats, out: Floats,

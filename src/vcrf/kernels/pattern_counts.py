@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.blocks import Sentences
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -70,7 +70,7 @@ class LevelSums(NamedTuple):
     pair_gradient: Floats
 
 
-@kernel
+@inner_kernel
 def add_pairs(
     t: int, n_labels: int, pairs: ColumnPairs, weight: float, here: Floats, sign: float, sums: Floats, gradient: Floats
 ) -> None:
@@ -85,7 +85,7 @@ def add_pairs(
                 gradient[to + a] += sign * z
 
 
-@kernel
+@inner_kernel
 def _right(node: int, label: int, right_ptr: Ints, right_label: UInts32, right_node: Ints) -> int:
     """The kept pattern with one label more at the end, or -1."""
     for i in range(right_ptr[node], right_ptr[node + 1]):
@@ -94,7 +94,7 @@ def _right(node: int, label: int, right_ptr: Ints, right_label: UInts32, right_n
     return -1
 
 
-@kernel
+@inner_kernel
 def count_runs(
     k: int, start: int, stop: int, n_labels: int, labels: UInts32, first_label: int, weight: float, trie: Trie,
     pairs: ColumnPairs, sums: Floats, pair_sums: Floats, pair_gradient: Floats, sign: float,

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.patterns import Graph, LocalArcs, backward_sentence, forward_sentence, longest_of
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
-@kernel
+@inner_kernel
 def add_local(
     arcs: UInts32,
     local_score: Floats,
@@ -29,7 +29,7 @@ def add_local(
             score[by_rank[r]] += local_score[j]
 
 
-@kernel
+@inner_kernel
 def drop_local(
     arcs: UInts32, begin: int, stop: int, rank: Ints, rank_end: Ints, by_rank: UInts32, original: Floats, score: Floats
 ) -> None:
@@ -39,7 +39,7 @@ def drop_local(
             score[by_rank[r]] = original[by_rank[r]]
 
 
-@kernel
+@inner_kernel
 def best_before(
     n_labels: int, fail: Ints, arc_ptr: Ints, arc_label: UInts32, arc_state: UInts32, table: UInts32, score: Floats,
     after: Floats, at: int, values: Floats, best: Floats, to: int, choice: UInts32,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.patterns import (
     ArcScores,
@@ -105,7 +105,7 @@ class Current(NamedTuple):
     listed: Ints
 
 
-@kernel
+@inner_kernel
 def _label_features(firing: ArcFiring, t: int, current: Current) -> None:
     """List the chosen single-label features of token t by their labels."""
     current.head[:] = -1
@@ -171,7 +171,7 @@ def _draw(prob: float, values: Floats, live: float, offset: float, source: int, 
     return n
 
 
-@kernel
+@inner_kernel
 def _first_moves(t: int, n_labels: int, given: Floats, live: float, moves: Moves) -> int:
     """Moves of the first token: its labels, whose masses are given."""
     n = _draw(1.0, given[:n_labels], live, _uniform(t, 0), -1, 0, moves)
@@ -180,7 +180,7 @@ def _first_moves(t: int, n_labels: int, given: Floats, live: float, moves: Moves
     return n
 
 
-@kernel
+@inner_kernel
 def _later_moves(
     t: int, n_labels: int, live: float, contexts: Ints, prob: Floats, n_live: int, table: UInts32, arc_state: UInts32,
     factor: Floats, back: Floats, at: int, given: Floats, moves: Moves,
@@ -203,7 +203,7 @@ def _later_moves(
     return n
 
 
-@kernel
+@inner_kernel
 def _n_targets(moves: Moves, n: int, place: Ints) -> int:
     """How many states moves lead to. `place` is -1 everywhere, and left so."""
     found = 0
@@ -215,7 +215,7 @@ def _n_targets(moves: Moves, n: int, place: Ints) -> int:
     return found
 
 
-@kernel
+@inner_kernel
 def _enter(moves: Moves, n: int, place: Ints, live: Ints, prob: Floats) -> int:
     """Give the states that moves lead to places; returns how many there are. `place` is -1 everywhere, and left so."""
     n_live = 0
@@ -233,7 +233,7 @@ def _enter(moves: Moves, n: int, place: Ints, live: Ints, prob: Floats) -> int:
     return n_live
 
 
-@kernel
+@inner_kernel
 def _patterns_of_moves(firing: ArcFiring, t: int, rank: Ints, rank_end: Ints, n: int, moves: Moves) -> None:
     """List the chosen patterns that fire with each move: plain ones by their arcs, those with words by token."""
     at = 0
@@ -257,20 +257,20 @@ def _patterns_of_moves(firing: ArcFiring, t: int, rank: Ints, rank_end: Ints, n:
     moves.ptr[n] = at
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_scaled(source: Floats, scale: float, n: int, out: Floats) -> None:
     for j in range(n):
         out[j] += scale * source[j]
 
 
-@kernel
+@inner_kernel
 def _add_past(source: Floats, scale: float, slots: Ints, n: int, out: Floats) -> None:
     """out[slots[j]] += scale * source[j]."""
     for j in range(n):
         out[slots[j]] += scale * source[j]
 
 
-@kernel
+@inner_kernel
 def _past_and_present(
     weight: float, n: int, moves: Moves, n_live: int, live: Ints, last: UInts32, past: Past, n_slots: int,
     current: Current, part: int, n_parts: int, out: Floats,
@@ -294,7 +294,7 @@ def _past_and_present(
             i = current.next[i]
 
 
-@kernel
+@inner_kernel
 def _note_mean(row: int, z: float, current: Current, n: int) -> int:
     """mean[row] += z, listed at its first time (means are NaN before); returns the new number of listed rows."""
     if np.isnan(current.mean[row]):
@@ -305,7 +305,7 @@ def _note_mean(row: int, z: float, current: Current, n: int) -> int:
     return n
 
 
-@kernel
+@inner_kernel
 def _present(
     weight: float, n: int, moves: Moves, n_labels: int, current: Current, part: int, n_parts: int, out: Floats
 ) -> int:
@@ -347,7 +347,7 @@ def _present(
     return n_listed
 
 
-@kernel
+@inner_kernel
 def _remember(
     n: int, moves: Moves, n_live: int, live: Ints, prob: Floats, last: UInts32, n_listed: int, current: Current,
     past: Past, n_slots: int,
@@ -377,7 +377,7 @@ def _remember(
     return n_slots
 
 
-@kernel
+@inner_kernel
 def _forget(past: Past, n_live: int, n_slots: int, forgotten: float) -> int:
     """Drop slots whose covariances have died out; returns the new number of slots."""
     j = 0

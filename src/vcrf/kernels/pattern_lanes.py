@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.pattern_changes import Changes, change_rows, take_changes
 from vcrf.kernels.patterns import _CANCELS, _EXACT, Graph, LocalArcs
 from vcrf.types import Floats, Ints, UInts32
@@ -25,7 +25,7 @@ from vcrf.types import Floats, Ints, UInts32
 LANES = 32
 
 
-@kernel
+@inner_kernel
 def _spread_nodes(
     n_labels: int, node: Floats, first_node: Ints, lengths: Ints, longest: int, lane_node: Floats
 ) -> None:
@@ -59,7 +59,7 @@ def pair_factors(n_labels: int, long_pairs: UInts32, factor: Floats) -> PairFact
     return PairFactors(square, np.ascontiguousarray(square.T))
 
 
-@kernel
+@inner_kernel
 def _full_row(
     lanes: int, lane: int, t: int, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
     at: int,
@@ -77,7 +77,7 @@ def _full_row(
     return total
 
 
-@kernel
+@inner_kernel
 def _mend_row(
     lanes: int, tokens: Ints, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
     at: int, start: Floats, start_at: int, extra: Floats, beta: Floats,
@@ -89,7 +89,7 @@ def _mend_row(
             beta[x] = _full_row(lanes, lane, tokens[lane], p, n_labels, local, graph, factor, back, at)
 
 
-@fast_kernel
+@inner_fast_kernel
 def _count_lost(lanes: int, p: int, start: Floats, start_at: int, extra: Floats, beta: Floats) -> int:
     """In how many lanes beta[p] is small beside what it came from."""
     w, n_lost = np.uint64(lanes), 0
@@ -99,7 +99,7 @@ def _count_lost(lanes: int, p: int, start: Floats, start_at: int, extra: Floats,
     return n_lost
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_long_pairs(
     lanes: int, n_labels: int, long_pairs: UInts32, arc_state: UInts32, factor: Floats, back: Floats, at: int,
     beta: Floats,
@@ -113,7 +113,7 @@ def _add_long_pairs(
             beta[to + lane] += z * back[source + lane]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_own_arcs(
     lanes: int, p: int, fail: Ints, arc_ptr: Ints, up: UInts32, arc_state: UInts32, factor: Floats, back: Floats,
     at: int, extra: Floats, beta: Floats,
@@ -165,7 +165,7 @@ def sum_rows(
     extra[: len(graph.fail) * lanes] = 0.0
 
 
-@fast_kernel
+@inner_fast_kernel
 def _times_nodes(
     lanes: int, n_labels: int, first: Ints, node: Floats, node_first: int, factor: Floats, x: Floats, out: Floats,
     at: int, z: Floats,
@@ -185,7 +185,7 @@ def _times_nodes(
                 out[to + lane] = z[lane] * x[source + lane]
 
 
-@kernel
+@inner_kernel
 def _scales(lanes: int, n_labels: int, node: Floats, node_first: int, beta: Floats, scale: Floats, at: int) -> None:
     """scale[at] = sum of node * beta over the single labels; 1 after a sentence's end."""
     for lane in range(lanes):
@@ -195,7 +195,7 @@ def _scales(lanes: int, n_labels: int, node: Floats, node_first: int, beta: Floa
         scale[at * lanes + lane] = total if total > 0.0 else 1.0
 
 
-@kernel
+@inner_kernel
 def backward_lanes(
     starts: Ints, lengths: Ints, longest: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs,
     node: Floats, pairs: PairFactors, changes: Changes, back: Floats, scale: Floats, extra: Floats, beta: Floats,
@@ -224,7 +224,7 @@ def backward_lanes(
             sum_rows(w, starts + u, n_labels, graph, factor, pairs, local, back, u * n_states, extra, beta)
 
 
-@fast_kernel
+@inner_fast_kernel
 def hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
     """alpha[p] = all the mass that ends in p: what is in longer contexts is handed to those they back off to."""
     w, n, one = np.uint64(lanes), np.uint64(n_labels), np.uint64(1)
@@ -236,7 +236,7 @@ def hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
             alpha[to + lane] += alpha[source + lane]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _take_long_pairs(
     lanes: int, n_labels: int, long_pairs: UInts32, arc_state: UInts32, factor: Floats, alpha: Floats, back: Floats,
     at: int, new: Floats, counts: Floats,
@@ -254,7 +254,7 @@ def _take_long_pairs(
         counts[arc] += z * total
 
 
-@fast_kernel
+@inner_fast_kernel
 def _take_own_arcs(
     lanes: int, n_labels: int, arc_ptr: Ints, up: UInts32, arc_state: UInts32, factor: Floats, alpha: Floats,
     back: Floats, at: int, new: Floats, counts: Floats,
@@ -282,7 +282,7 @@ def _take_own_arcs(
             counts[old] -= z_old * total
 
 
-@kernel
+@inner_kernel
 def take_arcs(
     lanes: int, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, alpha: Floats, back: Floats, at: int,
     new: Floats, pair_counts: Floats, counts: Floats,
@@ -305,7 +305,7 @@ def take_arcs(
     )  # fmt: skip
 
 
-@fast_kernel
+@inner_fast_kernel
 def _label_sums(
     lanes: int, n_labels: int, first: Ints, new: Floats, back: Floats, at: int, sums: Floats, whole: Floats
 ) -> None:
@@ -337,7 +337,7 @@ def add_pairs(pairs: PairFactors, pair_counts: Floats, counts: Floats) -> None:
             counts[a * n_labels + b] += pairs.matrix[a, b] * pair_counts[a, b]
 
 
-@kernel
+@inner_kernel
 def forward_lanes(
     starts: Ints, lengths: Ints, weights: Floats, longest: int, n_labels: int, graph: Graph, factor: Floats,
     local: LocalArcs, node: Floats, pairs: PairFactors, changes: Changes, back: Floats, scale: Floats,
@@ -380,7 +380,7 @@ def forward_lanes(
     return True
 
 
-@kernel
+@inner_kernel
 def group_scratch(longest: int, n_labels: int, n_states: int, n_arcs: int, lanes: int) -> tuple[Floats, ...]:
     """Arrays that `group_pass` works on, for groups of up to so many lanes and tokens."""
     return (
@@ -390,7 +390,7 @@ def group_scratch(longest: int, n_labels: int, n_states: int, n_arcs: int, lanes
     )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def group_pass(
     starts: Ints, lengths: Ints, weights: Floats, first_node: Ints, n_labels: int, graph: Graph, factor: Floats,
     shift: float, pairs: PairFactors, local: LocalArcs, node: Floats, node_shift: Floats, first_token: int,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values
 from vcrf.kernels.pattern_changes import make_changes
@@ -76,7 +76,7 @@ class Lanes(NamedTuple):
     scale: Floats
 
 
-@fast_kernel
+@inner_fast_kernel
 def _take_posteriors(
     lanes: int, arc_state: UInts32, factor: Floats, taken: Floats, back: Floats, at: int, new: Floats
 ) -> None:
@@ -91,7 +91,7 @@ def _take_posteriors(
             taken[x + lane] = mass * back[source + lane]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) -> None:
     """Posteriors of patterns from those of arcs taken: see `patterns.sum_counts`."""
     w, arc = np.uint64(lanes), np.uint64(len(up))
@@ -102,7 +102,7 @@ def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) 
             posterior[to + lane] += posterior[source + lane]
 
 
-@kernel
+@inner_kernel
 def _forward_token(
     u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, group: Lanes, has_values: bool,
     sums: Floats, whole: Floats, m: Messages,
@@ -142,7 +142,7 @@ def _forward_token(
     _add_overwritten(w, n_labels, graph.up, m.posterior)
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_products(
     lanes: int, state: int, a: int, begin: int, stop: int, right_label: UInts32, table: UInts32, alpha: Floats,
     values: Floats, inverse: Floats, sums: Floats, squares: Floats, place: int,
@@ -163,7 +163,7 @@ def _add_products(
         squares[place + i] += square
 
 
-@fast_kernel
+@inner_fast_kernel
 def _write_products(
     lanes: int, state: int, n_states: int, a: int, begin: int, stop: int, right_label: UInts32, table: UInts32,
     alpha: Floats, values: Floats, row: Floats, at: int,
@@ -183,7 +183,7 @@ def _write_products(
                 row[to + lane] += alpha[source + lane] * values[x + lane]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_rows(
     lanes: int, n: int, row: Floats, at: int, inverse: Floats, sums: Floats, squares: Floats, place: int
 ) -> None:
@@ -200,7 +200,7 @@ def _add_rows(
         squares[place + i] += square
 
 
-@kernel
+@inner_kernel
 def _add_level(
     level: Level, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, inverse: Floats, keeps: bool,
     row: Floats, sums: Floats, squares: Floats,
@@ -227,7 +227,7 @@ def _add_level(
             _add_rows(w, stop - begin, row, at, inverse, sums, squares, place[i])
 
 
-@fast_kernel
+@inner_fast_kernel
 def _inverse_betas(
     lanes: int, n_labels: int, last: UInts32, u: int, node: Floats, inverse_scale: Floats, back: Floats, out: Floats
 ) -> None:
@@ -241,7 +241,7 @@ def _inverse_betas(
             out[to + lane] = node[x + lane] * inverse_scale[lane] / y if y > 0.0 else 0.0
 
 
-@fast_kernel
+@inner_fast_kernel
 def _move_run(
     lanes: int, source: int, a: Floats, at: int, b: Floats, state: int, c: Floats, z: int, out: Floats
 ) -> None:
@@ -252,7 +252,7 @@ def _move_run(
         out[to + lane] = a[first + lane] * b[second + lane] * c[third + lane]
 
 
-@kernel
+@inner_kernel
 def _move_runs(k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, row: Floats, ones: Floats) -> None:
     """Write alpha of the kept patterns of lengths 2 .. k-1 that end at a token and are no contexts."""
     right_ptr = trie.right_ptr
@@ -276,7 +276,7 @@ def _move_runs(k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messa
                 _move_run(w, before, m.runs, arc, m.values, to, m.inverse_betas, z, m.runs)
 
 
-@kernel
+@inner_kernel
 def _add_pairs(
     t: int, lane: int, w: int, n_labels: int, level: Level, trie: Trie, pairs: ColumnPairs, row: Floats, sign: float,
     sums: Floats, gradient: Floats,
@@ -296,7 +296,7 @@ def _add_pairs(
                 gradient[to] += sign * x
 
 
-@kernel
+@inner_kernel
 def _level_group(
     level: Level, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, trie: Trie, pairs: ColumnPairs,
     sign: float, group: Lanes, m: Messages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
@@ -338,7 +338,7 @@ def _level_group(
         _times_nodes(w, n_labels, graph.first, group.node, u * n_labels, inverse_scale, m.new, m.alpha, 0, z)
 
 
-@kernel
+@inner_kernel
 def _sentences_of(
     sentences: Sentences, first: int, last: int, k: int, clamp: bool, is_open: Bools, hard: UInts32
 ) -> Ints:
@@ -352,7 +352,7 @@ def _sentences_of(
     return which[:n]
 
 
-@kernel
+@inner_kernel
 def _add_to_slots(level: Level, n_labels: int, trie: Trie, own: Floats, sums: Floats) -> None:
     """Add sums by place to those by (pattern of length k - 1, label before it)."""
     first = trie.node_ptr[level.k - 1]

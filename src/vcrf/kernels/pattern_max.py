@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.margin import (
     Additive,
     Best,
@@ -45,7 +45,7 @@ class Scores(NamedTuple):
     after: Floats
 
 
-@kernel
+@inner_kernel
 def _make_scores(
     t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs
 ) -> Scores:
@@ -56,7 +56,7 @@ def _make_scores(
     )
 
 
-@kernel
+@inner_kernel
 def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
     """Add the patterns of token t alone to the arcs, or restore these."""
     local, first, last = scores.local, scores.local.ptr[t], scores.local.ptr[t + 1]
@@ -66,7 +66,7 @@ def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
         add_local(local.arc, local.score, first, last, graph.rank, graph.rank_end, graph.by_rank, scores.here)
 
 
-@kernel
+@inner_kernel
 def sweep_back(
     ends: Ends, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints,
     kappa: float, rest: Floats,
@@ -96,7 +96,7 @@ def sweep_back(
             _correct(scores, graph, t, True)
 
 
-@kernel
+@inner_kernel
 def follow(
     ends: Ends, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
     rest: Floats, y: UInts32, labels: UInts32,
@@ -162,7 +162,7 @@ class Built(NamedTuple):
     from_state: UInts32
 
 
-@kernel
+@inner_kernel
 def _enter(
     ends: Ends, additive: Additive, i: int, u: int, length: int, next_first: int, n_states: int, rows: Ints,
     small: Ints, kappa: float, rest: Floats, shift: float, enough: float, row: int, state: int, z: float, to_row: int,
@@ -183,7 +183,7 @@ def _enter(
         built.best[place], built.from_row[place], built.from_state[place] = z, row, state
 
 
-@kernel
+@inner_kernel
 def build(
     ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores,
     rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, built: Built, labels: UInts32,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_changes import make_changes
 from vcrf.kernels.pattern_lanes import LANES, group_pass, group_scratch, pair_factors
@@ -53,7 +53,7 @@ def sentence_pass(
     return float(log_z)
 
 
-@kernel
+@inner_kernel
 def by_length(ptr: Ints, first: int, last: int, hard: UInts32) -> Ints:
     """Sentences first .. last-1 that are not hard and not empty, shortest first."""
     lengths = ptr[first + 1 : last + 1] - ptr[first:last]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_changes import Changes, change_rows, list_changes, make_changes, take_changes
 from vcrf.kernels.pattern_lanes import LANES, PairFactors, _label_sums, add_pairs, pair_factors, sum_rows, take_arcs
@@ -53,7 +53,7 @@ class Moves(NamedTuple):
     bonus: Floats
 
 
-@kernel
+@inner_kernel
 def make_group(loss: LossArrays, numbers: Ints, ptr: Ints, t0: int, n_labels: int, picks: bool) -> Group:
     """Give the rows of the sentences lanes."""
     start, n = ptr[numbers], len(numbers)
@@ -73,7 +73,7 @@ def make_group(loss: LossArrays, numbers: Ints, ptr: Ints, t0: int, n_labels: in
     return Group(numbers, start, length, (start - t0) * n_labels, lanes, place)
 
 
-@kernel
+@inner_kernel
 def _set_moves(loss: LossArrays, group: Group, u: int, n_labels: int, node: Floats, picks: bool, moves: Moves) -> None:
     """Write the moves of token u, without scales; lanes of sentences that have ended lead nowhere."""
     n = len(group.start)
@@ -103,7 +103,7 @@ def _set_moves(loss: LossArrays, group: Group, u: int, n_labels: int, node: Floa
                 moves.to[last], moves.gain[last], moves.pick[last] = picked, x, picked
 
 
-@kernel
+@inner_kernel
 def _scale_moves(group: Group, u: int, n_labels: int, picks: bool, scale: Floats, moves: Moves) -> None:
     """Divide the factors of each sentence by its scale."""
     n = len(group.start)
@@ -117,7 +117,7 @@ def _scale_moves(group: Group, u: int, n_labels: int, picks: bool, scale: Floats
                     moves.bonus[lane] *= inverse
 
 
-@kernel
+@inner_kernel
 def _find_scales(group: Group, u: int, n_labels: int, picks: bool, moves: Moves, beta: Floats, scale: Floats) -> None:
     """scale[u, s] = sum over labels and rows of what the contexts of one label will be; 1 where that is 0."""
     n = len(group.start)
@@ -132,7 +132,7 @@ def _find_scales(group: Group, u: int, n_labels: int, picks: bool, moves: Moves,
         scale[u * n + s] = total if total > 0.0 else 1.0
 
 
-@fast_kernel
+@inner_fast_kernel
 def _pull(
     w: int, w_next: int, b: int, begin: int, stop: int, picks: bool, moves: Moves, beta: Floats, back: Floats,
     shares: Floats,
@@ -150,7 +150,7 @@ def _pull(
                     shares[to + lane] = x / back[to + lane] if x > 0.0 else 0.0
 
 
-@fast_kernel
+@inner_fast_kernel
 def _push(
     w: int, w_next: int, b: int, begin: int, stop: int, picks: bool, moves: Moves, new: Floats, alpha: Floats
 ) -> None:
@@ -163,7 +163,7 @@ def _push(
                 alpha[to + moves.pick[b * w + lane]] += moves.bonus[b * w + lane] * new[source + lane]
 
 
-@kernel
+@inner_kernel
 def _set_ends(loss: LossArrays, group: Group, u: int, n_states: int, picks: bool, beta: Floats) -> None:
     """Write beta after token u of the sentences that end with it."""
     n = len(group.start)
@@ -179,7 +179,7 @@ def _set_ends(loss: LossArrays, group: Group, u: int, n_states: int, picks: bool
                 beta[p * w + lane] = x
 
 
-@kernel
+@inner_kernel
 def backward_rows(
     loss: LossArrays, group: Group, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, node: Floats,
     picks: bool, moves: Moves, back: Floats, shares: Floats, scale: Floats, beta: Floats,
@@ -210,7 +210,7 @@ def backward_rows(
             sum_rows(w, tokens, n_labels, graph, factor, pairs, local, here, 0, extra, beta)
 
 
-@kernel
+@inner_kernel
 def partition_of(loss: LossArrays, group: Group, s: int, n_labels: int, picks: bool, back: Floats) -> float:
     """Sum over all label sequences of sentence s, over the product of its scales."""
     n, lane = len(group.start), group.lanes[0, s]
@@ -275,7 +275,7 @@ def _take_by_differences(
                 )  # fmt: skip
 
 
-@kernel
+@inner_kernel
 def _write_labels(
     loss: LossArrays, group: Group, u: int, n_labels: int, weights: Floats, sums: Floats, means: Floats, out: Floats
 ) -> bool:
@@ -298,7 +298,7 @@ def _write_labels(
     return is_exact
 
 
-@kernel
+@inner_kernel
 def _end_means(
     loss: LossArrays, group: Group, u: int, n_states: int, weights: Floats, alpha: Floats, means: Floats
 ) -> None:
@@ -316,7 +316,7 @@ def _end_means(
             means[group.number[s]] += loss.final_cost[final + q] * loss.final[final + q] * mass / weights[s]
 
 
-@kernel
+@inner_kernel
 def forward_rows(
     loss: LossArrays, group: Group, weights: Floats, partition: Floats, n_labels: int, graph: Graph, factor: Floats,
     local: LocalArcs, node: Floats, picks: bool, is_mild: bool, moves: Moves, back: Floats, scale: Floats,
@@ -368,14 +368,14 @@ def forward_rows(
     return True
 
 
-@kernel
+@inner_kernel
 def make_moves(n_labels: int, lanes: int) -> Moves:
     """Room for the moves of up to so many lanes."""
     n = n_labels * lanes
     return Moves(np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64), np.zeros(n))
 
 
-@kernel
+@inner_kernel
 def next_group(loss: LossArrays, which: Ints, begin: int, ptr: Ints, picks: bool) -> int:
     """End of the group that begins at `begin`: as many sentences as fit side by side, at least one."""
     lanes, stop = 0, begin

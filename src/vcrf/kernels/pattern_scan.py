@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
 from vcrf.kernels.pattern_rows import backward_rows, make_group, make_moves
@@ -65,7 +65,7 @@ class Runs(NamedTuple):
     stride: int
 
 
-@kernel
+@inner_kernel
 def add_moved(
     z: float, rows: Rows, u: int, n_states: int, n_labels: int, state: int, lane: int, label: int, out: Floats, at: int
 ) -> None:
@@ -85,7 +85,7 @@ def add_moved(
     out[at + np.int64(rows.successor[(rows.first[u] + lane) * n_labels + label])] += z
 
 
-@fast_kernel
+@inner_fast_kernel
 def conditional_rows(
     n_labels: int, w: int, fail: Ints, arc_ptr: Ints, arc_label: UInts32, arc_state: UInts32, factor: Floats,
     back: Floats, cond: Floats,
@@ -115,7 +115,7 @@ def conditional_rows(
             cond[row + b] *= inverse
 
 
-@fast_kernel
+@inner_fast_kernel
 def joint_rows(
     n_labels: int, rows: Rows, u: int, fail: Ints, arc_state: UInts32, table: UInts32, cond: Floats, state: Floats,
     state_next: Floats, joint: Floats,
@@ -143,7 +143,7 @@ def joint_rows(
             joint[shorter + x] += joint[row + x]
 
 
-@kernel
+@inner_kernel
 def add_row(
     n_labels: int, w: int, right_ptr: Ints, right_label: UInts32, right_node: Ints, parent: int, first: int,
     oldest: int, mass: Floats, mass_first: int, row: Floats, state: int, weight: float, sums: Floats, squares: Floats,
@@ -169,7 +169,7 @@ def add_row(
     return n_touched
 
 
-@kernel
+@inner_kernel
 def extend_run(
     n_labels: int, n_states: int, rows: Rows, u: int, right_ptr: Ints, right_label: UInts32, right_node: Ints,
     is_context: Bools, node: int, state: int, mass: Floats, mass_first: int, row: Floats, least: float, table: UInts32,
@@ -202,7 +202,7 @@ def extend_run(
     return n
 
 
-@kernel
+@inner_kernel
 def level_token(
     k: int, n_labels: int, rows: Rows, u: int, table: UInts32, arc_state: UInts32, trie: Trie, by_size: Ints,
     size_ptr: Ints, cond: Floats, joint: Floats, ones: Floats, old: Runs, new: Runs, least: float, weight: float,
@@ -252,7 +252,7 @@ def level_token(
     return n_touched
 
 
-@kernel
+@inner_kernel
 def first_state(rows: Rows, n_labels: int, n_states: int, init: float, first: Floats, state: Floats) -> None:
     """Distribution of the states after the first token, from the posterior mass first[b * rows + row], any scale.
 
@@ -325,7 +325,7 @@ def _plain_rows(length: int) -> Rows:
     )
 
 
-@kernel
+@inner_kernel
 def _loss_rows(
     i: int, sentences: Sentences, loss: LossArrays, t0: int, n_labels: int, graph: Graph, factor: Floats,
     local: LocalArcs, node: Floats, picks: bool,

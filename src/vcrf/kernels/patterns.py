@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import fast_kernel, inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.potentials import node_scores, spans_and_flags
@@ -158,7 +158,7 @@ def forward_token(
             counts[pair + b] += weight * taken * back[here + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def backward_token(
     n_labels: int, fail: Ints, arc_ptr: Ints, up: UInts32, arc_state: UInts32, long_pairs: UInts32, table: UInts32,
     factor: Floats, back: Floats, at: int, values: Floats, beta: Floats,
@@ -237,7 +237,7 @@ def forward_differences(
         counts[arc] += weight * mass * back[here + to]
 
 
-@kernel
+@inner_kernel
 def apply_local(
     arcs: UInts32, local_factor: Floats, begin: int, stop: int, rank: Ints, rank_end: Ints, by_rank: UInts32,
     factor: Floats,
@@ -248,7 +248,7 @@ def apply_local(
             factor[by_rank[r]] *= local_factor[j]
 
 
-@kernel
+@inner_kernel
 def undo_local(
     arcs: UInts32, begin: int, stop: int, rank: Ints, rank_end: Ints, by_rank: UInts32, original: Floats, factor: Floats
 ) -> None:
@@ -258,7 +258,7 @@ def undo_local(
             factor[by_rank[r]] = original[by_rank[r]]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _times_nodes(
     n_labels: int, first: Ints, node: Floats, node_first: int, x: Floats, out: Floats, at: int, factor: float
 ) -> float:
@@ -277,7 +277,7 @@ def _times_nodes(
     return total
 
 
-@kernel
+@inner_kernel
 def backward_sentence(
     start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
     node: Floats, node_first: int, back: Floats, scale: Floats, values: Floats, beta: Floats,
@@ -313,7 +313,7 @@ def backward_sentence(
     return total
 
 
-@fast_kernel
+@inner_fast_kernel
 def _label_sums(
     first: Ints, n_labels: int, new: Floats, back: Floats, at: int, weight: float, out: Floats, row: int
 ) -> float:
@@ -329,7 +329,7 @@ def _label_sums(
     return whole
 
 
-@kernel
+@inner_kernel
 def forward_sentence(
     start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
     node: Floats, node_first: int, back: Floats, scale: Floats, partition: float, weight: float, is_mild: bool,
@@ -414,7 +414,7 @@ def take_truth(
     return score
 
 
-@kernel
+@inner_kernel
 def least_correction(cor: Corrections, t: int, n_labels: int) -> float:
     """Least sum of the corrections at a token that one label sequence has: of those that end with each other."""
     first, last = cor.ptr[t], cor.ptr[t + 1]
@@ -460,7 +460,7 @@ def prepare_nodes(
     return node, shift
 
 
-@kernel
+@inner_kernel
 def longest_of(ptr: Ints, first: int, last: int) -> int:
     """Length of the longest of sentences first .. last-1, at least 1."""
     longest = 1

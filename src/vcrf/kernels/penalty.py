@@ -32,12 +32,14 @@ def slopes(groups: Ints, size: Floats, ptr: Ints, l1: Floats, l2: Floats, slope:
 
 
 @kernel
-def conjugates(groups: Ints, size: Floats, ptr: Ints, l1: Floats, l2: Floats) -> float:
-    """Sum of the conjugates: sum_j sum_k (|g_j| - l1_k)_+**2 / (2 l2_k)."""
-    total = 0.0
+def conjugates(groups: Ints, size: Floats, theta: float, ptr: Ints, l1: Floats, l2: Floats) -> tuple[float, float]:
+    """Sum of the conjugates at theta |g|, sum_j sum_k (theta |g_j| - l1_k)_+**2 / (2 l2_k), and its slope in theta."""
+    total = slope = 0.0
     for j in range(len(groups)):
         for k in range(ptr[groups[j]], ptr[groups[j] + 1]):
-            excess = size[j] - l1[k]
+            excess = theta * size[j] - l1[k]
             if excess > 0.0:
-                total += 0.5 * excess * excess / l2[k]
-    return total
+                share = excess / l2[k]
+                total += 0.5 * excess * share
+                slope += size[j] * share
+    return total, slope

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.decode import ArcTables, PatternScores, correct, power
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.types import Bools, Floats, Ints, UInts64
@@ -20,7 +20,7 @@ _LEAST = -700.0
 _NOTHING = 1e-304
 
 
-@kernel
+@inner_kernel
 def conditionals(
     table: Floats, node: Floats, bwd_next: Floats, bwd: Floats, cond: Floats, bits: UInts64, scales: Floats
 ) -> float:
@@ -63,7 +63,7 @@ def conditionals(
     return highest
 
 
-@kernel
+@inner_kernel
 def push_sentence(
     start: int, length: int, order: int, node: Floats, tables: ArcTables, local: PatternScores,
     natural: Floats, bwd: Floats, cond: Floats, bits: UInts64, scales: Floats,
@@ -90,7 +90,7 @@ def push_sentence(
     return log_z + bwd[0, 0] if log_z > -np.inf and length > 0 else log_z
 
 
-@kernel
+@inner_kernel
 def forward_sentence(length: int, cond: Floats, fwd: Floats, out: Floats) -> None:
     """out[u, b] = P(label b at u) from the conditionals; `fwd` is scratch, two rows of histories."""
     n_labels = out.shape[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.types import Floats, Ints, UInts8, UInts32
@@ -17,7 +17,7 @@ from vcrf.types import Floats, Ints, UInts8, UInts32
 MAX_RANGE = 600.0
 
 
-@fast_kernel
+@outer_fast_kernel
 def key_scores(
     ptr: Ints,
     labels: UInts32,
@@ -29,15 +29,14 @@ def key_scores(
     out: Floats,
 ) -> None:
     """out[row, b] = sum of w over the entries of each row; `values` is empty for indicators."""
+    n, flat = np.uint64(out.shape[1]), out.reshape(-1)
+    value, step = (values, 1) if len(values) else (np.ones(1), 0)
     for row in range(first, last):
-        for b in range(out.shape[1]):
-            out[row, b] = 0.0
-        if len(values) == 0:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]]
-        else:
-            for j in range(ptr[row], ptr[row + 1]):
-                out[row, labels[j]] += w[features[j]] * values[j]
+        at = np.uint64(row) * n
+        for b in range(n):
+            flat[at + b] = 0.0
+        for j in range(ptr[row], ptr[row + 1]):
+            flat[at + labels[j]] += w[features[j]] * value[j * step]
 
 
 @kernel
@@ -84,7 +83,7 @@ def node_scores(rows: UInts32, scores: Floats, first: int, last: int, out: Float
         at += n
 
 
-@kernel
+@inner_kernel
 def shift_nodes(
     node: Floats,
     n_labels: int,
@@ -130,7 +129,7 @@ def shift_nodes(
     return truth
 
 
-@kernel
+@inner_kernel
 def is_hard(span: Floats, table_span: float, first: int, last: int, order: int, bound: float) -> bool:
     """Whether a message of the sentence could span more than MAX_RANGE nats.
 
@@ -148,7 +147,7 @@ def is_hard(span: Floats, table_span: float, first: int, last: int, order: int, 
     return False
 
 
-@kernel
+@inner_kernel
 def spans_and_flags(
     sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
     cor: Corrections, clamp: bool, out: PassOutput,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
 from vcrf.kernels.corrections import apply_corrections, pattern_code, power, take_off_truth, undo_corrections
 from vcrf.kernels.exponential import exp_inplace
@@ -62,7 +62,7 @@ class LossArrays(NamedTuple):
     bound: Floats
 
 
-@kernel
+@inner_kernel
 def _number_rows(loss: LossArrays, i: int, start: int, stop: int, extra: int, rows: Ints) -> int:
     """rows[t] = first row of the states before token t (at the end: the last states); returns how many there are."""
     n = 0
@@ -84,7 +84,7 @@ class Messages(NamedTuple):
     column: Floats
 
 
-@kernel
+@inner_kernel
 def _forward(
     loss: LossArrays, i: int, start: int, stop: int, n_labels: int, node: Floats, at: int, tables: Tables,
     cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages,
@@ -131,7 +131,7 @@ def _forward(
     return log_z
 
 
-@kernel
+@inner_kernel
 def _finish(
     loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
 ) -> float:
@@ -148,7 +148,7 @@ def _finish(
     return total
 
 
-@kernel
+@inner_kernel
 def _backward(
     sentences: Sentences, loss: LossArrays, i: int, n_labels: int, node: Floats, at: int, tables: Tables,
     cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages, beta: Floats,
@@ -218,7 +218,7 @@ def _backward(
     return mean
 
 
-@kernel
+@inner_kernel
 def _correction_residuals(
     ptr: Ints, sizes: UInts32, codes: UInts32, t: int, y: UInts32, n_labels: int, depth: int, weight: float,
     arc: Floats, out: Floats,
@@ -235,7 +235,7 @@ def _correction_residuals(
             out[j] = weight * (total - (1.0 if truth else 0.0))
 
 
-@kernel
+@inner_kernel
 def _mean_cost(
     loss: LossArrays, t: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
     messages: Messages, here: int, n_states: int, n_next: int,
@@ -252,7 +252,7 @@ def _mean_cost(
     return total
 
 
-@kernel
+@inner_kernel
 def _mean_at_end(
     loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
 ) -> float:
@@ -264,7 +264,7 @@ def _mean_at_end(
     return float(mean)
 
 
-@kernel
+@inner_kernel
 def _sentence(
     sentences: Sentences, loss: LossArrays, i: int, t0: int, n_labels: int, node: Floats, shift: Floats,
     tables: Tables, cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, values_only: bool,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import pattern_code, power
 from vcrf.kernels.margin import (
@@ -49,7 +49,7 @@ class Scores(NamedTuple):
     turned_log: Floats
 
 
-@kernel
+@inner_kernel
 def _make_scores(
     t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables, cor: Corrections
 ) -> Scores:
@@ -64,7 +64,7 @@ def _make_scores(
     return Scores(t0, node, tables, cor, tables.log.copy(), turned, turned.copy())
 
 
-@kernel
+@inner_kernel
 def _correct(cor: Corrections, t: int, n_labels: int, depth: int, base: int, table: Floats, original: Floats,
              undo: bool) -> None:  # fmt: skip
     """Add the corrections of a token to the table of its depth, or restore it."""
@@ -75,7 +75,7 @@ def _correct(cor: Corrections, t: int, n_labels: int, depth: int, base: int, tab
                 table[base + arc] = original[base + arc] if undo else table[base + arc] + cor.score[j]
 
 
-@kernel
+@inner_kernel
 def _correct_turned(cor: Corrections, t: int, n_labels: int, depth: int, base: int, turned: Floats, original: Floats,
                     undo: bool) -> None:  # fmt: skip
     """The same for the turned table."""
@@ -87,7 +87,7 @@ def _correct_turned(cor: Corrections, t: int, n_labels: int, depth: int, base: i
                 turned[first + s] = original[first + s] if undo else turned[first + s] + cor.score[j]
 
 
-@kernel
+@inner_kernel
 def _best_after(v: Floats, turned: Floats, base: int, n_labels: int, n_hist: int, half: int, rest: Floats,
                 out: int) -> None:  # fmt: skip
     """rest[a, h] = max_b v[b, h] + turned[b, a, h], from place `out` on; half is the number of h."""
@@ -99,7 +99,7 @@ def _best_after(v: Floats, turned: Floats, base: int, n_labels: int, n_hist: int
                 rest[out + s + h] = z if z > rest[out + s + h] else rest[out + s + h]
 
 
-@kernel
+@inner_kernel
 def _sweep_back(
     ends: Ends, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
     v: Floats,
@@ -140,7 +140,7 @@ def _sweep_back(
             _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, True)
 
 
-@kernel
+@inner_kernel
 def _follow(
     ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
     y: UInts32, labels: UInts32,
@@ -176,7 +176,7 @@ def _follow(
     return score, truth
 
 
-@kernel
+@inner_kernel
 def _best_before(
     best: Floats, first: int, table: Floats, base: int, n_labels: int, n_hist: int, half: int, u: Floats
 ) -> None:
@@ -190,7 +190,7 @@ def _best_before(
             u[h + b] = z if z > u[h + b] else u[h + b]
 
 
-@kernel
+@inner_kernel
 def _build(
     ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints,
     small: Ints, kappa: float, rest: Floats, shift: float, enough: float, best: Floats, u: Floats, is_live: Ints,
@@ -250,7 +250,7 @@ def _build(
     return product, end_q, end_s
 
 
-@kernel
+@inner_kernel
 def _trace(
     ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, best: Floats, q: int, s: int,
     labels: UInts32,

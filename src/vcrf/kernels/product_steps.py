@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel
 from vcrf.kernels.corrections import power
 from vcrf.kernels.vectors import dots
 from vcrf.types import Floats, UInts32
 
 
-@fast_kernel
+@inner_fast_kernel
 def move_forward(
     u: Floats, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int, n_states: int,
     n_next: int, is_plain: bool, is_one: bool, out: Floats, out_first: int,
@@ -27,7 +27,7 @@ def move_forward(
             out[dest + k] += x * u[k + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def move_backward(
     beta: Floats, beta_first: int, node: Floats, at: int, successor: UInts32, factor: Floats, row: int, n_labels: int,
     n_states: int, n_next: int, scale: float, is_plain: bool, is_one: bool, out: Floats, out_first: int,
@@ -42,7 +42,7 @@ def move_backward(
             out[out_first + k + b] += x * beta[origin + k]
 
 
-@kernel
+@inner_kernel
 def chain_forward(
     before: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
     column: Floats, u: Floats,
@@ -63,7 +63,7 @@ def chain_forward(
         dots(forward, h * n_labels * n_labels, column, 0, u, h * n_labels, n_labels)
 
 
-@kernel
+@inner_kernel
 def chain_backward(
     back: Floats, first: int, n_labels: int, depth: int, order: int, base: int, table: Floats, backward: Floats,
     column: Floats, beta: Floats, beta_first: int,
@@ -86,7 +86,7 @@ def chain_backward(
             beta[beta_first + a * half + h] = column[a]
 
 
-@fast_kernel
+@inner_fast_kernel
 def pair_sums(
     before: Floats, back: Floats, first: int, n_rows: int, n_states: int, n_hist: int, half: int, n_labels: int,
     weight: float, out: Floats,
@@ -102,7 +102,7 @@ def pair_sums(
                 out[o + b] += x * back[g + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def square_pairs(
     before: Floats, back: Floats, first: int, n_rows: int, n_labels: int, weight: float, out: Floats
 ) -> None:
@@ -124,7 +124,7 @@ def square_pairs(
                 out[o + b] += x0 * back[i0 + b] + x1 * back[i1 + b] + x2 * back[i2 + b] + x3 * back[i3 + b]
 
 
-@fast_kernel
+@inner_fast_kernel
 def sum_to_one(x: Floats, first: int, last: int) -> float:
     """Divide by the sum, and return it."""
     total = 0.0
@@ -136,7 +136,7 @@ def sum_to_one(x: Floats, first: int, last: int) -> float:
     return total
 
 
-@fast_kernel
+@inner_fast_kernel
 def label_sums(
     before: Floats, first: int, beta: Floats, n_rows: int, n_states: int, n_next: int, n_labels: int, out: Floats
 ) -> None:

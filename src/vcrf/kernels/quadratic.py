@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.types import Bools, Floats
 
 # Sweeps between two that visit every coordinate.
 _PERIOD = 10
 
 
-@kernel
+@inner_kernel
 def _change(h: float, slope: float, old: float, c: float) -> float:
     """How the weight `old` changes to the minimum of slope.x + h x^2/2 + c |old + x|."""
     new, cut = old - slope / h, c / h
@@ -19,7 +19,7 @@ def _change(h: float, slope: float, old: float, c: float) -> float:
     return new - old
 
 
-@kernel
+@inner_kernel
 def _is_done(largest: float, tol: float, sweep: int, is_full: bool, moving: Bools) -> tuple[bool, bool]:
     """Whether the sweeps are over, and whether the next one is full.
 
@@ -33,7 +33,7 @@ def _is_done(largest: float, tol: float, sweep: int, is_full: bool, moving: Bool
     return False, is_next_full
 
 
-@fast_kernel
+@inner_fast_kernel
 def _add_row(row: Floats, scale: float, out: Floats) -> None:
     for k in range(len(row)):
         out[k] += scale * row[k]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts64
 
 Bits: TypeAlias = Any  # one np.uint64
@@ -24,7 +24,7 @@ _M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
 _H01 = np.uint64(0x0101010101010101)
 
 
-@kernel
+@inner_kernel
 def mixed(counter: Bits) -> Bits:
     """64 random bits from a counter that grows by `_GOLDEN` (splitmix64)."""
     z = (counter ^ (counter >> np.uint64(30))) * _MIX_1
@@ -33,7 +33,7 @@ def mixed(counter: Bits) -> Bits:
     return bits
 
 
-@kernel
+@inner_kernel
 def count_ones(bits: Bits) -> int:
     """Number of ones among 64 bits."""
     x = bits - ((bits >> np.uint64(1)) & _M1)
@@ -42,7 +42,7 @@ def count_ones(bits: Bits) -> int:
     return int((x * _H01) >> np.uint64(56))
 
 
-@kernel
+@inner_kernel
 def draw(
     atom_n: Ints, atom_ptr: Ints, atom_columns: Ints, atom_scales: Floats, counter: Bits, out: Floats
 ) -> Bits:  # fmt: skip

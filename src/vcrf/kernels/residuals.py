@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.merging import row_hash, same_rows, table_size
 from vcrf.types import Ints
 
@@ -44,13 +44,13 @@ class Nodes(NamedTuple):
     silent_cost: Ints
 
 
-@kernel
+@inner_kernel
 def after(value: np.int64, cost: np.int64) -> np.int64:
     """The sum, where no path stays no path; costs may be negative."""
     return FAR if value >= FAR else value + cost
 
 
-@kernel
+@inner_kernel
 def costs_to_go(nodes: Nodes, length: int, n_classes: int) -> tuple[Ints, Ints]:
     """Two bounds of the cost from each node to the end, over all labels that may follow; (length + 1, n_nodes).
 
@@ -82,7 +82,7 @@ def costs_to_go(nodes: Nodes, length: int, n_classes: int) -> tuple[Ints, Ints]:
     return least, most
 
 
-@kernel
+@inner_kernel
 def settle(value: Ints, t: int, nodes: Nodes, least: Ints, most: Ints) -> np.int64:
     """Follow the arcs that read nothing, drop useless nodes, subtract and return the minimum; FAR if no path is left.
 
@@ -112,7 +112,7 @@ def settle(value: Ints, t: int, nodes: Nodes, least: Ints, most: Ints) -> np.int
     return top
 
 
-@kernel
+@inner_kernel
 def find_state(value: Ints, rows: Ints, slots: Ints, n: int) -> int:
     """Number of a state of the new layer; a new one gets number n."""
     mask = np.uint64(len(slots) - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Ints, UInts32, UInts64
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -17,7 +17,7 @@ _ONE = np.uint64(1)
 TEMPLATE_SEED = _GOLDEN
 
 
-@kernel
+@inner_kernel
 def mix64(x: np.uint64) -> np.uint64:
     """Finaliser of splitmix64: a bijection whose output bits all depend on all input bits."""
     x = np.uint64(x) + _GOLDEN

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from vcrf.kernels._jit import fast_kernel
+from vcrf.kernels._jit import fast_kernel, inner_fast_kernel
 from vcrf.types import Floats
 
 WIDTH = 4  # doubles in a register
@@ -109,7 +109,7 @@ def products(matrix: Floats, first: int, x: Floats, x_first: int, out: Floats, o
             out[out_first + i] = total
 
 
-@fast_kernel
+@inner_fast_kernel
 def dots(matrix: Floats, first: int, x: Floats, x_first: int, out: Floats, out_first: int, size: int) -> None:
     """out[i] = sum_j matrix[i, j] * x[j], all three inside flat arrays; long rows share the loads of x by four.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import kernel
+from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.decode import PatternScores
 from vcrf.kernels.strings import TEMPLATE_SEED, mix64
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
@@ -56,7 +56,7 @@ class KnownTypes(NamedTuple):
     local: PatternScores
 
 
-@kernel
+@inner_kernel
 def find_slot(key: np.uint64, first: np.uint64, mask: np.uint64, slots_key: UInts64) -> np.uint64:
     """Slot of a key in the table that starts at slot `first`, or the empty one where it would be."""
     slot = key >> _SHIFT & mask
@@ -123,7 +123,7 @@ def score_types(
             counts[i, groups[j]] += longer_ptr[row + np.uint32(1)] - longer_ptr[row]
 
 
-@kernel
+@inner_kernel
 def add_types(
     start: int, stop: int, types: UInts32, offsets: Ints, type_node: Floats, local_ptr: Ints, node: Floats, counts: Ints
 ) -> None:
@@ -140,7 +140,7 @@ def add_types(
             counts[t] += local_ptr[word * n_offsets + g + 1] - local_ptr[word * n_offsets + g]
 
 
-@kernel
+@inner_kernel
 def add_windows(
     start: int, stop: int, types: UInts32, readings: UInts64, part_ptr: Ints, part_offsets: Ints,
     part_readings: UInts32, pad: Bools, slot_ptr: Ints, slots_key: UInts64, slots_row: UInts32,
@@ -165,7 +165,7 @@ def add_windows(
                 counts[t] += longer_ptr[row + np.uint32(1)] - longer_ptr[row]
 
 
-@kernel
+@inner_kernel
 def list_patterns(
     start: int, stop: int, types: UInts32, offsets: Ints,
     local_ptr: Ints, local_size: UInts32, local_code: UInts32, local_score: Floats,
@@ -188,6 +188,43 @@ def list_patterns(
             for k in range(longer_ptr[rows[t, j]], longer_ptr[rows[t, j] + np.uint32(1)]):
                 size[at], code[at], score[at] = longer_size[k], longer_code[k], longer_score[k]
                 at += 1
+
+
+@kernel
+def score_labels(
+    sent_ptr: Ints, types: UInts32, offsets: Ints, type_node: Floats, readings: UInts64, windows: Templates,
+    single: PatternScores, node: Floats,
+) -> None:  # fmt: skip
+    """What `score_tokens` writes to `node`, for models without longer patterns at single tokens."""
+    part_ptr, part_offsets, part_readings, pad, slot_ptr, slots_key, slots_row = windows
+    single_ptr, _, labels, scores = single
+    n_labels, n_offsets = np.uint64(node.shape[1]), len(offsets)
+    flat, rows = node.reshape(-1), type_node.reshape(-1)
+    for i in range(len(sent_ptr) - 1):
+        start, stop = sent_ptr[i], sent_ptr[i + 1]
+        for t in range(start, stop):
+            at = np.uint64(t) * n_labels
+            for b in range(n_labels):
+                flat[at + b] = 0.0
+            for g in range(n_offsets):
+                u = t + offsets[g]
+                word = int(types[u]) if u >= start and u < stop else 0
+                row = np.uint64(word * n_offsets + g) * n_labels
+                for b in range(n_labels):
+                    flat[at + b] += rows[row + b]
+            for j in range(len(pad)):
+                outside = BOUNDARY if pad[j] else _ABSENT
+                key = TEMPLATE_SEED
+                for part in range(part_ptr[j], part_ptr[j + 1]):
+                    u = t + part_offsets[part]
+                    read = readings[types[u], part_readings[part]] if u >= start and u < stop else outside
+                    key = _ABSENT if key == _ABSENT or read == _ABSENT else mix64(key ^ read)
+                if key != _ABSENT:
+                    first = np.uint64(slot_ptr[j])
+                    mask = np.uint64(slot_ptr[j + 1]) - first - _ONE
+                    found = slots_row[find_slot(key | _ONE, first, mask, slots_key)]
+                    for k in range(single_ptr[found], single_ptr[found + np.uint32(1)]):
+                        flat[at + labels[k]] += scores[k]
 
 
 @kernel

@@ -240,8 +240,13 @@ class BoundPenalty:
         """Sum of conjugates at the gradient: 0 inside the L1 box, else finite only with an l2 part."""
         size = np.abs(g)
         if self.is_smooth_part:
-            return float(kernels.penalty.conjugates(groups, size, self.ptr, self.member_l1, self.member_l2))
+            return self.conjugate_along(groups, size, 1.0)[0]
         return 0.0 if np.all(size <= self.group_thresholds[groups]) else np.inf
+
+    def conjugate_along(self, groups: Ints, size: Floats, theta: float) -> tuple[float, float]:
+        """With an l2 part: the sum of conjugates at theta times |g|, and its derivative by theta."""
+        total, slope = kernels.penalty.conjugates(groups, size, theta, self.ptr, self.member_l1, self.member_l2)
+        return float(total), float(slope)
 
     def shares(self, group: int, w: float) -> list[tuple[int, float]]:
         """How the weight of a merged feature is split: (member number inside the group, weight)."""

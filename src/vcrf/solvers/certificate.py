@@ -20,6 +20,9 @@ import numpy as np
 from vcrf.penalties import BoundPenalty
 from vcrf.types import Floats, Ints
 
+# Looks for the best theta, halving where it lies.
+_HALVINGS = 8
+
 
 class Certificate(NamedTuple):
     """Lower bound on the optimum and largest relative excess max_j |g_j| / c_j - 1 (0 if none)."""
@@ -37,7 +40,11 @@ def certify(penalty: BoundPenalty, intercept: float, features: Ints, slopes: Flo
     intercept : a; where F and its gradient are exact, F(w) - w.g
     features, slopes : all candidates with |g_j| above the l1 part of their penalty, and their g_j
     """
-    groups = penalty.groups_of(features)
+    return certify_groups(penalty, intercept, penalty.groups_of(features), slopes)
+
+
+def certify_groups(penalty: BoundPenalty, intercept: float, groups: Ints, slopes: Floats) -> Certificate:
+    """The same with the penalty's groups of the candidates in place of the candidates."""
     thresholds = penalty.group_thresholds[groups]
     size = np.abs(slopes)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -46,7 +53,20 @@ def certify(penalty: BoundPenalty, intercept: float, features: Ints, slopes: Flo
     inside = intercept / worst if np.isfinite(worst) else 0.0
     if not penalty.is_smooth_part:
         return Certificate(max(inside, 0.0), worst - 1.0)
-    bounds = [
-        theta * intercept - penalty.conjugate(groups, theta * size) for theta in np.linspace(0.8, 1.0, 9).tolist()
-    ]
-    return Certificate(max(inside, 0.0, *bounds), worst - 1.0)
+    return Certificate(max(inside, 0.0, _best_bound(penalty, intercept, groups, size)), worst - 1.0)
+
+
+def _best_bound(penalty: BoundPenalty, intercept: float, groups: Ints, size: Floats) -> float:
+    """Max over theta of theta a - Omega*(theta g), which is concave; near the optimum theta is 1."""
+    best, first, last, theta = -np.inf, 0.0, 1.0, 1.0
+    for _ in range(_HALVINGS):
+        value, slope = penalty.conjugate_along(groups, size, theta)
+        best = max(best, theta * intercept - value)
+        if slope <= intercept:
+            first = theta
+        else:
+            last = theta
+        if first == 1.0:
+            break
+        theta = 0.5 * (first + last)
+    return best

@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf import kernels, scratch
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Bools, Floats, Floats32, Ints
+
+Pair = Floats | Floats32
 
 
 def pseudo_gradient(w: Floats, g: Floats, c: Floats) -> Floats:
@@ -29,13 +31,13 @@ class LbfgsMemory:
     """The last few steps and gradient changes, and products with the inverse Hessian that they suggest.
 
     `inverse` is the diagonal that they correct. Frequent and rare features differ in curvature by four orders of
-    magnitude; with a diagonal that knows it, half the passes do.
+    magnitude; with a diagonal that knows it, half the passes do. Pairs have 4 bytes a number: they suggest, no more.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._steps = np.zeros((size, 0))
-        self._changes = np.zeros((size, 0))
+        self._steps = np.zeros((size, 0), np.float32)
+        self._changes = np.zeros((size, 0), np.float32)
         self._order: list[int] = []  # slots, oldest first
         self.inverse = np.zeros(0)
 
@@ -44,12 +46,15 @@ class LbfgsMemory:
 
     def add(self, step: Floats, change: Floats) -> None:
         """Remember a pair, if it has positive curvature; the oldest gives way."""
-        if not float(step @ change) > 1e-12 * float(change @ change):
+        if not is_curved(step, change):
             return
         if self._steps.shape[1] != len(step):
             self._order = []
-            self._steps, self._changes = scratch.zeros((self.size, len(step))), scratch.zeros((self.size, len(step)))
-        slot = self._order.pop(0) if len(self._order) == self.size else len(self._order)
+            self._steps = self._changes = np.zeros((0, 0), np.float32)  # the old ones go before the new ones come
+            shape = self.size, len(step)
+            self._steps, self._changes = scratch.zeros(shape, np.float32), scratch.zeros(shape, np.float32)
+        is_full = len(self._order) == self.size
+        slot = self._order.pop(0) if is_full else min(set(range(self.size)) - set(self._order))
         self._steps[slot], self._changes[slot] = step, change
         self._order.append(slot)
 
@@ -59,17 +64,13 @@ class LbfgsMemory:
 
     def resize(self, kept: Ints, where: Ints, n: int) -> None:
         """Follow a change of the working set: coordinates `kept` move to `where` of n; new ones have no history."""
-        steps, changes, order = self._steps, self._changes, self._order
-        self._order = []
-        self._steps, self._changes = scratch.zeros((self.size, n)), scratch.zeros((self.size, n))
-        for slot in order:
-            step, change = np.zeros(n), np.zeros(n)
-            step[where], change[where] = steps[slot][kept], changes[slot][kept]
-            self.add(step, change)
+        self._steps = _moved(self._steps, self._order, kept, where, n)
+        self._changes = _moved(self._changes, self._order, kept, where, n)
+        self._order = [slot for slot in self._order if is_curved(self._steps[slot], self._changes[slot])]
 
     def pairs(self) -> tuple[Floats, Floats]:
         """Steps and changes, oldest first."""
-        return self._steps[self._order], self._changes[self._order]
+        return self._steps[self._order].astype(np.float64), self._changes[self._order].astype(np.float64)
 
     def direction(self, pseudo: Floats, free: Bools | None) -> Floats:
         """Minus the approximate inverse Hessian times the pseudo-gradient, on the free coordinates if given."""
@@ -79,3 +80,17 @@ class LbfgsMemory:
             inverse = self.inverse if len(self.inverse) == len(d) else np.ones(len(d))
             kernels.lbfgs.two_loop(self._steps, self._changes, np.array(self._order[::-1], np.int64), inverse, mask, d)
         return d if free is None else d * free
+
+
+def is_curved(step: Pair, change: Pair) -> bool:
+    """Whether a pair has positive curvature."""
+    return float(step @ change) > 1e-12 * float(change @ change)
+
+
+def _moved(rows: Floats32, used: list[int], kept: Ints, where: Ints, n: int) -> Floats32:
+    """The rows in use with the coordinates `kept` at `where` of n."""
+    out = scratch.zeros((len(rows), n), np.float32)
+    if rows.shape[1]:
+        for slot in used:
+            out[slot, where] = rows[slot, kept]
+    return out

@@ -17,7 +17,7 @@ import numpy as np
 from vcrf.errors import BudgetError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Candidates, Problem
-from vcrf.solvers.certificate import certify
+from vcrf.solvers.certificate import certify, certify_groups
 from vcrf.solvers.dual_start import is_usable, rounds, strengths_of
 from vcrf.solvers.newton_phase import NewtonPhase
 from vcrf.solvers.policy import Phase
@@ -455,7 +455,7 @@ class _Run(Run):
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
         exceeding = np.flatnonzero(np.abs(state.g_value) > state.thresholds)
         intercept = state.value - float(state.w @ state.g_value)
-        found = certify(self.penalty, intercept, state.plan.features[exceeding], state.g_value[exceeding])
+        found = certify_groups(self.penalty, intercept, state.groups[exceeding], state.g_value[exceeding])
         return state.objective - max(found.lower_bound, 0.0)
 
     # ----- minimise on the working set

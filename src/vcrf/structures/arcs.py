@@ -184,11 +184,13 @@ def arc_potentials(chain: Chain, plan: ChainPlan, w: Floats) -> ArcPotentials:
     """The plan's scores on the arcs of its automaton."""
     arcs = arcs_of(plan)
     corrections = slot_corrections(plan, w, chain.workers)
-    return ArcPotentials(
-        chain, plan, w, key_scores(plan, w, chain.problem.n_labels, chain.workers),
+    found = ArcPotentials(
+        chain, plan, w, key_scores(plan, w, chain.spare, chain.workers),
         arc_scores(arcs.automaton, arcs.table_arcs, w[plan.table_features]), corrections,
         local_arcs(corrections, arcs.cor_arcs),
     )  # fmt: skip
+    chain.spare.lend_rows(found, found.scores)
+    return found
 
 
 def arcs_of(plan: ChainPlan) -> ArcPlan:

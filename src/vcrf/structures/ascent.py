@@ -31,7 +31,10 @@ class ChainAscent:
         self._columns = np.flatnonzero(chain.keep & np.isfinite(strengths.limits[1]))
         of_label = compile_features(problem, chain.groups, self._features(1, self._columns, 0))
         self._rows = kernels.dual_ascent.Rows(
-            of_label.rows, of_label.row_ptr, of_label.row_features, of_label.row_values
+            of_label.rows,
+            of_label.row_ptr,
+            of_label.row_features,
+            of_label.row_values.astype(np.float32) if len(of_label.row_values) else np.ones(1, np.float32),
         )
         self._members = self._find_members(strengths)
         self._sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
@@ -60,21 +63,24 @@ class ChainAscent:
 
     def weights(self) -> tuple[Ints, Floats]:
         """Features, sorted, and weights that are not 0."""
-        features, w = self._nonzero(1, self._columns, self._dual.columns, self._members.group, self._members.labels)
+        features, w = self._nonzero(1, self._columns, self._dual.columns, self._members.group)
         if self._members.pairs < 0:
             return features, w
         bias, group = np.array([self.problem.bias_column]), np.array([self._members.pairs])
         pairs = self._dual.pairs.reshape(1, -1).astype(np.float32)
-        more, more_w = self._nonzero(2, bias, pairs, group, self._members.pair_labels.reshape(1, -1))
+        more, more_w = self._nonzero(2, bias, pairs, group)
         features, w = np.concatenate([features, more]), np.concatenate([w, more_w])
         order = np.argsort(features)
         return features[order], w[order]
 
-    def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints, is_candidate: UInts8) -> tuple[Ints, Floats]:
-        w = scratch.zeros(z.shape)
-        kernels.dual_ascent.weights(z, group, self._members, w)
-        if len(is_candidate):
-            w *= is_candidate
+    def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints) -> tuple[Ints, Floats]:
+        w, ptr = scratch.zeros(z.shape), self._members.ptr
+        sizes = np.diff(ptr)[group]
+        for k in range(int(sizes.max(initial=0))):
+            some = np.flatnonzero(sizes > k)
+            members, size = ptr[group[some]] + k, np.abs(z[some])
+            excess = np.maximum(size - self._members.l1[members, None], 0.0) * self._members.inverse[members, None]
+            w[some] += np.sign(z[some]) * excess
         row, assignment = np.nonzero(w)
         return self._features(kind, columns[row], assignment), w[row, assignment]
 
@@ -89,7 +95,7 @@ class ChainAscent:
         pair_labels = np.ones((n_labels, n_labels), np.uint8)
         if has_pairs and problem.observed_for(2):
             pair_labels[:] = _is_observed(problem.observed(2), np.array([bias]), n_labels**2).reshape(n_labels, -1)
-        labels = np.zeros((0, n_labels), np.uint8)
+        labels = np.ones((len(self._columns), n_labels), np.uint8)
         if problem.observed_for(1):
             labels = _is_observed(problem.observed(1), self._columns, n_labels)
         return kernels.dual_ascent.Members(

@@ -74,6 +74,7 @@ class Chain:
         self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)
         self.spare = Spare(problem.text.n_sentences, problem.n_tokens, problem.n_labels)
+        self.has_plain_pairs = self.is_dense and has_plain_pairs(problem, keep)
 
     def close(self) -> None:
         """End the threads."""
@@ -114,11 +115,14 @@ class Chain:
         if self.may_use_pairs and is_plain and is_sparse(plan, self.problem.n_labels):
             return pair_potentials(self, plan, w, has_outer=purpose is Purpose.SCAN and order > 1)
         order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
-        has_messages = purpose is Purpose.HESSIAN or (purpose is Purpose.SCAN and order > 1)
-        if loss.automata is not None:
-            # With one label a history the product is no smaller than with two.
+        is_scan, has_automata = purpose is Purpose.SCAN, loss.automata is not None
+        # Of plain pairs a scan finds all in the counts.
+        is_counted = self.has_plain_pairs and not has_automata
+        has_messages = purpose is Purpose.HESSIAN or (is_scan and order > 1 and not is_counted)
+        if has_automata or is_counted:
+            # With one label a history the product is no smaller than with two, and passes over pairs are the fastest.
             order = max(order, 2)
-        return dense_potentials(self, plan, w, order, Want(has_messages, purpose is Purpose.SCAN))
+        return dense_potentials(self, plan, w, order, Want(has_messages, is_scan, is_scan))
 
     def empty_output(self, n_slots: int) -> PassOutput:
         """Zeros for a pass to write to."""
@@ -136,7 +140,7 @@ class Chain:
     def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
         if self.may_use_pairs:
             return gradient_by_groups(plan, residuals, plain, self.workers, power)
-        return gradient_of(plan, residuals, slots, plain, self.problem.n_labels, self.workers, power)
+        return gradient_of(plan, residuals, slots, plain, self.spare, self.workers, power)
 
     def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
@@ -220,11 +224,19 @@ class Chain:
         raise TypeError(f"No gradients of single sentences with {type(potentials).__name__}.")
 
 
+def has_plain_pairs(problem: Problem, keep: Bools) -> bool:
+    """Whether no pattern is longer than two labels, none of two has a word, and all labels are known."""
+    if problem.order != 2 or problem.is_partial:
+        return False
+    columns = np.flatnonzero(keep & problem.has_order(2))
+    return bool(np.all(columns == problem.bias_column))
+
+
 def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     """Whether all passes are on the dense lattice; it is "dense", "patterns", or "auto" for the one that costs less.
 
-    With "auto" problems of order 2 are dense up to `MOST_DENSE_LABELS`, and where passes may look at pairs alone, unless
-    scans keep posteriors of all arcs and these are too many; else each working set has the cheaper of the two.
+    With "auto" problems of order 2 are dense up to `MOST_DENSE_LABELS`, and where passes may look at pairs alone,
+    unless scans keep posteriors of all arcs and these are too many; else each working set has the cheaper of the two.
     """
     check_lattice(lattice)
     is_small = problem.order == 2 and (problem.n_labels <= MOST_DENSE_LABELS or may_use_pairs(problem))

@@ -62,7 +62,7 @@ class DensePotentials:
         """The log of the sum of each sentence, less the score of the truth."""
         output, weights = self.chain.spare.output(len(self.corrections.score)), self.chain.problem.weights
         if loss.automata is None:
-            self._plain(output, loss, weights, keep=False, clamp=False)
+            self._plain(output, loss, weights, keep=False, clamp=False, values_only=True)
         else:
             self._product(output, loss, weights, Want(), values_only=True)
         values = output.values.copy()
@@ -90,10 +90,20 @@ class DensePotentials:
 
     # ----- the plain lattice
 
-    def _plain(self, output: PassOutput, loss: TrainingLoss, weights: Floats, keep: bool, clamp: bool) -> Found:
+    def _plain(
+        self,
+        output: PassOutput,
+        loss: TrainingLoss,
+        weights: Floats,
+        keep: bool,
+        clamp: bool,
+        values_only: bool = False,
+    ) -> Found:
         """One forward-backward; clamped, over the allowed labels of the sentences whose labels are not all known."""
         problem, tables, bounds = self.chain.problem, self.tables, self.chain.sentence_bounds
         n_labels = problem.n_labels
+        if self.has_plain_pairs and not keep:
+            return self._pairs(output, loss, weights, values_only)
         n_states = n_labels ** max(tables.order - 1, 1)
         n_kept = problem.n_tokens if keep else 0
         kept = scratch.zeros((n_kept, n_states)), scratch.zeros((n_kept, n_states))
@@ -129,6 +139,35 @@ class DensePotentials:
             output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, counts.sum(axis=0),
             int(np.count_nonzero(output.hard)), (*kept, hard_rows, hard_arcs), variances.sum(axis=0),
         )  # fmt: skip
+
+    def _pairs(self, output: PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
+        """The same with plain pairs of labels alone, and variances instead of messages."""
+        problem, tables, bounds = self.chain.problem, self.tables, self.chain.sentence_bounds
+        n_labels = problem.n_labels
+        number = {a: i for i, a in enumerate(bounds)}
+        counts = np.zeros((len(bounds), len(tables.log)))
+        variances = np.zeros((len(bounds), n_labels**2 if self.want.variances else 0))
+        sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
+        longest = int(np.diff(problem.sent_ptr).max(initial=0))
+
+        def block(first: int, last: int) -> None:
+            i = number[first]
+            kernels.pairs.pair_pass(
+                sentences, first, last, n_labels, longest, self.plan.rows, self.scores, tables, values_only, counts[i],
+                variances[i], output,
+            )  # fmt: skip
+
+        self.chain.workers.run(block, bounds)
+        self._redo_hard(sentences, False, counts[-1], output)
+        return Found(
+            output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, counts.sum(axis=0),
+            int(np.count_nonzero(output.hard)), None, variances.sum(axis=0),
+        )  # fmt: skip
+
+    @property
+    def has_plain_pairs(self) -> bool:
+        """Whether pairs of labels have no words."""
+        return self.tables.order == 2 and not len(self.corrections.score) and not self.chain.problem.is_partial
 
     def _redo_hard(self, sentences: Sentences, clamp: bool, counts: Floats, output: PassOutput) -> tuple[Ints, Floats]:
         """Do the flagged sentences in the log domain; returns the posteriors of their arcs for the scan."""
@@ -218,7 +257,9 @@ class DensePotentials:
 
 def dense_potentials(chain: Chain, plan: ChainPlan, w: Floats, order: int, want: Want) -> DensePotentials:
     """The plan's scores in tables of patterns up to so many labels."""
-    return DensePotentials(
-        chain, plan, w, key_scores(plan, w, chain.problem.n_labels, chain.workers),
+    found = DensePotentials(
+        chain, plan, w, key_scores(plan, w, chain.spare, chain.workers),
         build_tables(plan, w, chain.problem.n_labels, order), slot_corrections(plan, w, chain.workers), want,
     )  # fmt: skip
+    chain.spare.lend_rows(found, found.scores)
+    return found

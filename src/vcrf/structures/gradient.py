@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf import kernels, scratch
+from vcrf import kernels
 from vcrf.structures.plan import ChainPlan
+from vcrf.structures.sums import Spare
 from vcrf.types import Floats
 from vcrf.workers import Workers
 
 
 def gradient_of(
-    plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, n_labels: int, workers: Workers, power: int = 1
+    plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, spare: Spare, workers: Workers, power: int = 1
 ) -> Floats:
     """One number for each feature of a plan: its residuals times its values to a power, summed.
 
@@ -19,7 +20,7 @@ def gradient_of(
     plain tag patterns.
     """
     g = np.zeros(len(plan))
-    key_residual = scratch.empty((len(plan.row_ptr) - 1, n_labels))
+    key_residual = spare.rows(len(plan.row_ptr) - 1)
     workers.run(
         lambda a, b: kernels.gradient.key_residuals(
             plan.key_ptr, plan.key_positions, plan.row_ptr, residuals, a, b, key_residual
@@ -34,6 +35,7 @@ def gradient_of(
             ),
             part.bounds,
         )  # fmt: skip
+    spare.give_back_rows(key_residual)
     g[plan.table_features] = plain
     if len(plan.cor_features):
         out, values = np.empty(len(plan.cor_features)), plan.cor_feature_values**power

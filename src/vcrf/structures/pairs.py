@@ -99,7 +99,7 @@ class PairPotentials:
 
     def _pass(self, output: kernels.blocks.PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
         problem, span = self.chain.problem, self._span
-        scores = key_scores(self.scored, self.w, problem.n_labels, self.chain.workers)
+        scores = key_scores(self.scored, self.w, self.chain.spare, self.chain.workers)
         n_labels, n_pairs = problem.n_labels, len(self.plan.table_features)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         has_outer = self.has_outer and not values_only

@@ -236,6 +236,8 @@ def _compile_corrections(
     problem: Problem, column: UInts32, length: UInts32, code: UInts32, corrected: Ints
 ) -> dict[str, Any]:
     """Token-major and feature-major lists of features of longer patterns with lexical columns."""
+    if not len(corrected):
+        return _no_corrections(problem.n_tokens)
     columns = problem.columns
     cor_ptr = np.zeros(problem.n_tokens + 1, np.int64)
     kernels.gradient.count_corrections(columns.ptr, columns.positions, column[corrected], cor_ptr)
@@ -250,7 +252,7 @@ def _compile_corrections(
         entry_feature,
         entry_of_feature,
     )
-    counts = np.diff(columns.ptr)[column[corrected]] if len(corrected) else np.zeros(0, np.int64)
+    counts = np.diff(columns.ptr)[column[corrected]]
     feature_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     values = values_of_feature = np.zeros(0)
     if len(columns.values) and n:
@@ -284,6 +286,18 @@ def _compile_corrections(
         "token_bounds": cut(cor_ptr, _BLOCKS),
         "cor_bounds": cut(feature_ptr, _BLOCKS),
     }
+
+
+def _no_corrections(n_tokens: int) -> dict[str, Any]:
+    """The same for no features: nothing to compile for."""
+    ptr, one = np.zeros(n_tokens + 1, np.int64), np.zeros(1, np.int64)
+    ids, whole, real = np.zeros(0, np.uint32), np.zeros(0, np.int64), np.zeros(0)
+    return {
+        "cor_ptr": ptr, "cor_size": ids, "cor_code": ids, "cor_feature": ids, "cor_values": real, "cor_features": whole,
+        "cor_feature_ptr": one, "cor_feature_slots": ids, "cor_feature_values": real, "cor_slot": ids, "slot_ptr": ptr,
+        "slot_size": ids, "slot_code": ids, "slot_flip": ids, "token_bounds": cut(ptr, _BLOCKS),
+        "cor_bounds": cut(one, _BLOCKS),
+    }  # fmt: skip
 
 
 def firing_of(plan: ChainPlan, chosen: Ints) -> kernels.hessian.PairFiring:

@@ -28,7 +28,8 @@ _PAIR_BYTES = 600_000_000
 class Posteriors:
     """What the scan reads of a pass: residuals of labels, and messages or posteriors of arcs for longer patterns.
 
-    `clamped` are the messages over allowed labels, of the tokens in `is_open`.
+    `clamped` are the messages over allowed labels, of the tokens in `is_open`. Instead of messages there may be
+    `pairs`, the gradients of plain pairs of labels, if these are all the longer patterns.
     """
 
     residuals: Floats
@@ -38,6 +39,7 @@ class Posteriors:
     messages: Any
     clamped: Any
     is_open: Bools
+    pairs: Floats | None = None
 
     @classmethod
     def of(cls, sums: ChainSums) -> Posteriors:
@@ -47,12 +49,15 @@ class Posteriors:
         if problem.is_partial:
             clamped, is_open = sums.clamped, np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr))
         tables: Tables = potentials.tables  # type: ignore[attr-defined]
-        return cls(sums.residuals, sums.token_weights, tables, potentials.corrections, sums.messages, clamped, is_open)
+        pairs = sums.counts[tables.offsets[2] :] if sums.messages is None else None
+        return cls(
+            sums.residuals, sums.token_weights, tables, potentials.corrections, sums.messages, clamped, is_open, pairs
+        )  # fmt: skip
 
 
 def scan_dense(chain: Chain, found: Posteriors, wanted: Wanted) -> Scan:
     """All candidates whose |gradient| exceeds their limit."""
-    has_pairs = found.tables.order == 2 and 2 in wanted.columns
+    has_pairs = found.tables.order == 2 and 2 in wanted.columns and found.pairs is None
     pairs = _pair_residuals(chain, found, wanted.columns[2]) if has_pairs else None
     parts = [
         _scan_length(chain, found, pairs, k, which.astype(np.uint32), wanted.limits[k][which])
@@ -92,6 +97,8 @@ def _scan_length(
         return scan_labels(chain, found.residuals, columns, limits)
     problem, table = chain.problem, chain.problem.columns
     allowed_ptr, allowed = observed_codes(problem, k, columns)
+    if found.pairs is not None:
+        return _scan_plain_pairs(problem, found.pairs, columns, limits, allowed)
 
     def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
         given = table.ptr, table.positions, table.values, columns[a:b]
@@ -108,6 +115,21 @@ def _scan_length(
         )  # fmt: skip
 
     return _in_blocks(chain, k, columns, block)
+
+
+def _scan_plain_pairs(
+    problem: Problem, gradients: Floats, columns: UInts32, limits: Floats, allowed: UInts32
+) -> tuple[Ints, Floats]:
+    """Pairs of labels without words: the one column is that of the bias, if it is wanted at all.
+
+    `allowed` are its observed pairs, because no other column has any.
+    """
+    is_bias = columns == problem.bias_column
+    if not np.any(is_bias):
+        return np.zeros(0, np.int64), np.zeros(0)
+    codes = allowed if problem.observed_for(2) else np.arange(len(gradients), dtype=np.uint32)
+    codes = codes[np.abs(gradients[codes]) > limits[is_bias]]
+    return problem.join_features(np.repeat(columns[is_bias], len(codes)), 2, codes), gradients[codes]
 
 
 def _rows_of(ptr: Ints, a: int, b: int) -> Ints:

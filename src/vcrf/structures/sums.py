@@ -19,11 +19,16 @@ if TYPE_CHECKING:
     from vcrf.structures.chain import Chain
 
 
+# Arrays of rows that are kept for the next pass.
+_MOST_KEPT = 2
+
+
 class Want(NamedTuple):
-    """What a pass keeps besides values and residuals: messages, for scans and Hessians; mean losses."""
+    """What a pass keeps besides values and residuals: messages, for scans and Hessians; mean losses; variances."""
 
     messages: bool = False
     means: bool = False
+    variances: bool = False
 
 
 class ChainPotentials(Protocol):
@@ -146,8 +151,9 @@ class Spare:
     """Arrays of passes whose sums nobody holds any more, for the next pass: fresh pages cost a twentieth of one."""
 
     def __init__(self, n_sentences: int, n_tokens: int, n_labels: int) -> None:
-        self._shape = n_sentences, n_tokens * n_labels
+        self._shape, self._n_labels = (n_sentences, n_tokens * n_labels), n_labels
         self._free: list[tuple[Floats, Floats]] = []
+        self._rows: list[Floats] = []
 
     def output(self, n_slots: int) -> kernels.blocks.PassOutput:
         """Arrays for a pass to write to: it writes all of them."""
@@ -158,6 +164,21 @@ class Spare:
     def lend(self, owner: object, found: Found) -> None:
         """Take the arrays back when their owner is gone."""
         weakref.finalize(owner, self._free.append, (found.values, found.residuals.reshape(-1))).atexit = False
+
+    def rows(self, n_rows: int) -> Floats:
+        """An array (n_rows, n_labels) of any content, to be lent or given back."""
+        if self._rows and len(self._rows[-1]) != n_rows:
+            self._rows.clear()
+        return self._rows.pop() if self._rows else scratch.empty((n_rows, self._n_labels))
+
+    def lend_rows(self, owner: object, rows: Floats) -> None:
+        """Take such an array back when its owner is gone."""
+        weakref.finalize(owner, self.give_back_rows, rows).atexit = False
+
+    def give_back_rows(self, rows: Floats) -> None:
+        """Take back an array that nobody uses any more."""
+        if len(self._rows) < _MOST_KEPT:
+            self._rows.append(rows)
 
     def give_back(self, output: PassOutput) -> None:
         """Take back arrays that no sums were made of."""

@@ -9,6 +9,7 @@ import numpy as np
 from vcrf import kernels, scratch
 from vcrf.structures.components import add_component_scores
 from vcrf.structures.plan import ChainPlan
+from vcrf.structures.sums import Spare
 from vcrf.types import Floats
 from vcrf.workers import Workers
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
 
 
-def key_scores(plan: ChainPlan, w: Floats, n_labels: int, workers: Workers) -> Floats:
+def key_scores(plan: ChainPlan, w: Floats, spare: Spare, workers: Workers) -> Floats:
     """Scores of single labels by key, (n_rows, n_labels)."""
-    scores = scratch.empty((len(plan.row_ptr) - 1, n_labels))
+    scores = spare.rows(len(plan.row_ptr) - 1)
     workers.run(
         lambda a, b: kernels.potentials.key_scores(
             plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
@@ -68,6 +69,6 @@ def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Correction
             plan.cor_ptr, plan.cor_feature, plan.cor_values, plan.cor_slot, w, plan.slot_ptr, a, b, score,
             factor,
         ),
-        plan.token_bounds,
+        plan.token_bounds if len(score) else [],
     )  # fmt: skip
     return kernels.blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)
