@@ -292,6 +292,7 @@ def test_messages_count_and_say_the_average() -> None:
     assert "needs about 2 more calibration sentences than the 3 there are." in promise(n_missing=2, n_sentences=3)
     assert "is more than this 1 calibration sentence allows, because" in promise(n_missing=None)
     assert "sure (as trained): 50 % of the" in promise(threshold=0.5, share=0.5)
+    assert promise(threshold=0.0, share=1.0).startswith("All tokens: 100 % of the calibration text; with 95 %")
     assert "wrong, as a mean over sentences." in promise(threshold=0.5, share=0.5)
     assert "wrong, all tokens counted alike." in promise(threshold=0.5, share=0.5, longest=9)
     assert "are wrong." in promise(threshold=0.5, share=0.5, unit="sentence")
