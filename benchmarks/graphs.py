@@ -11,6 +11,7 @@ of the last fit, without compiling. The data are read from `../shared/data/graph
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -135,8 +136,11 @@ def run_snakes(options: argparse.Namespace) -> None:
     def make(strength: float) -> GraphCRF:
         return GraphCRF(base_strength=strength, norm="l2", block_width=1, max_table=2000, tol=1e-2, n_jobs=options.jobs)
 
-    strength = chosen_strength(make, X, y, (3e-4, 1e-3, 3e-3))
+    strengths = (3e-4, 1e-3, 3e-3) if options.strength is None else (options.strength,)
+    strength = chosen_strength(make, X, y, strengths)
+    began = time.perf_counter()
     crf, seconds = timed(lambda: make(strength).fit(X, y))
+    print(f"<!-- {time.perf_counter() - began:.1f} s of the clock at a load of {os.getloadavg()[0]:.1f} -->", flush=True)
     row("grid, features on edges", crf, X_test, y_test, seconds)
     nodes, test_nodes = (np.concatenate([graph.nodes for graph in graphs]) for graphs in (X, X_test))
     peers(nodes, np.concatenate(y), test_nodes, np.concatenate(y_test))
@@ -346,7 +350,7 @@ def main() -> None:
         "names", nargs="*", default=["snakes", "widths", "letters", "scene", "tamil", "basque", "growth"]
     )
     parser.add_argument("--sentences", type=int, help="of the treebank's training part; all by default")
-    parser.add_argument("--strength", type=float, help="of trees, times sentences; chosen of 0.1 and 0.3 by default")
+    parser.add_argument("--strength", type=float, help="of trees, times sentences, or of snakes; chosen by default")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
