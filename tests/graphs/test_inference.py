@@ -51,6 +51,8 @@ def test_k_best_are_those_of_enumeration(seed, k):
     found = infer.kbest(scores, 0, k)
     expected = np.sort(totals)[::-1][:k]
     np.testing.assert_allclose([score for _, score in found], expected, atol=1e-9)
+    (second,) = infer.second_best(scores, infer.best(scores).y, [0])
+    assert second == pytest.approx(np.sort(totals)[-2] if len(totals) > 1 else -np.inf, abs=1e-9)
     assert len({tuple(y.tolist()) for y, _ in found}) == len(found)
 
 

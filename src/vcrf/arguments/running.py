@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 
+from vcrf.arguments.kinds import Integer
 from vcrf.errors import InputError
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status
+
+_THREADS = Integer("a number of threads", -(1 << 31))
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -18,7 +20,7 @@ def n_threads(n_jobs: int | None) -> int:
 
     With None the variable OMP_NUM_THREADS is a limit: joblib gives it to its workers, so that they share the cores.
     """
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+    if n_jobs is not None and (n_jobs == 0 or not _THREADS.accepts(n_jobs)):
         raise InputError(f"`n_jobs` must be positive, or None or -1 for all cores: got {n_jobs!r}.")
     if n_jobs is not None and n_jobs > 0:
         return n_jobs

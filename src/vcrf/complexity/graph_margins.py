@@ -60,20 +60,19 @@ class GraphMargins:
         """A bound on the multiplicative margin loss: M where the loss of some rival has a positive factor, else 0."""
         check_rho(rho)
         check_tau(tau)
-        leads = (self._rivals(self.scores) - self.infer.score(self.scores, self.y)) / rho
+        leads = self._plain_leads / rho
         bound = self.loss_bound
         return float(np.where(1.0 + tau + leads > 0.0, bound, 0.0).mean())
+
+    @cached_property
+    def _plain_leads(self) -> Floats:
+        return self._rivals(self.scores) - self.infer.score(self.scores, self.y)
 
     def _rivals(self, scores: Floats) -> Floats:
         """The best score of all assignments but the true one; -inf where there is no other."""
         layout, best = self.infer.layout, self.infer.best(scores)
         out = best.bounds.copy()
         is_true = np.maximum.reduceat(best.y != self.y, layout.variable_ptr[:-1]) == 0
-        for i in np.flatnonzero(is_true).tolist():
-            out[i] = self._second(scores, i) if layout.is_exact[i] else out[i]
+        which = np.flatnonzero(is_true & layout.is_exact).tolist()
+        out[which] = self.infer.second_best(scores, best.y, which)
         return out
-
-    def _second(self, scores: Floats, i: int) -> float:
-        """The score of the second best assignment of an exact graph."""
-        found = self.infer.kbest(scores, i, 2)
-        return found[1][1] if len(found) > 1 else -np.inf

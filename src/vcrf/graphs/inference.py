@@ -142,6 +142,12 @@ class GraphInference:
         shape, ptr = int(self.layout.shape_of[i]), self.layout.shapes.clique_ptr
         return int(ptr[shape + 1] - ptr[shape])
 
+    def second_best(self, scores: Floats, y: Ints, examples: Sequence[int]) -> Floats:
+        """The best score of some exact examples without y, a best assignment; -inf where there is no other."""
+        out = np.full(self.layout.n_examples, -np.inf)
+        self._run(kernels.graph_decode.second_best, scores, y, self.layout.variable_ptr, out, only=examples)
+        return out[examples]
+
     def score(self, scores: Floats, y: Ints) -> Floats:
         """The score of an assignment of each example."""
         layout = self.layout
@@ -197,10 +203,12 @@ class GraphInference:
         first, last = layout.variable_ptr[i], layout.variable_ptr[i + 1]
         nodes = layout.score_ptr[layout.node_parts[first:last]]
         cards, y = layout.cards[first:last], np.zeros(len(layout.types), np.int64)
+        masked, ptr = scores.copy(), layout.score_ptr[layout.part_ptr[i : i + 2]]
+        own_scores = slice(int(ptr[0]), int(ptr[1]))
 
         def solve(fixed: tuple[int, ...], banned: frozenset[int]) -> tuple[float, tuple[int, ...]]:
             """The best with the first values given, and none of some values at the next variable."""
-            masked = scores.copy()
+            masked[own_scores] = scores[own_scores]
             for v, value in enumerate(fixed):
                 others = np.arange(cards[v]) != value
                 masked[nodes[v] : nodes[v] + cards[v]][others] = -np.inf

@@ -7,7 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.graph_pass import Examples, Scratch, Shapes, begin, logs_for, scratch_for
+from vcrf.kernels.graph_pass import (
+    Examples,
+    Scratch,
+    Shapes,
+    begin,
+    logs_for,
+    most_blocks,
+    reduce_table,
+    run_program,
+    scratch_for,
+    total_value,
+)
 from vcrf.types import Floats, Ints, Ints32, UInts8
 
 _DISTRIBUTE = 3
@@ -108,6 +119,30 @@ def assign(
     chosen = np.zeros(draws.shape[1], np.int64)
     for k in range(len(draws)):
         read_assignment(graphs, examples.shapes[i], draws[k], room, chosen, y[k])
+
+
+@kernel
+def second_best(
+    graphs: Shapes, examples: Examples, first: int, last: int, scores: Floats, y: Ints, variable_ptr: Ints, out: Floats
+) -> None:
+    """The best score of exact graphs without their best assignment y: the best with another value at some variable."""
+    room, logs = scratch_for(graphs, examples, first, last), logs_for(graphs, examples, first, last)
+    totals, nothing = np.empty(most_blocks(graphs, examples, first, last)), np.zeros(0)
+    for i in range(first, last):
+        shape = examples.shapes[i]
+        begin(graphs, examples, i, scores, nothing, 0.0, 0, room, logs)
+        value = total_value(graphs, shape, 0.0, room, totals)
+        run_program(graphs, examples, i, _DISTRIBUTE, nothing, 0.0, room, logs)
+        lead = -np.inf
+        begin_v = graphs.variable_ptr[shape]
+        for v in range(begin_v, graphs.variable_ptr[shape + 1]):
+            at, size, block = graphs.cliques[graphs.homes[v, 0]]
+            to = graphs.map_ptr[graphs.homes[v, 1]]
+            reduce_table(room.tables[at : at + size], graphs.maps[to : to + size], graphs.cards[v], True, room)
+            for x in range(graphs.cards[v]):
+                if x != y[variable_ptr[i] + v - begin_v]:
+                    lead = max(lead, room.sums[x] - totals[block - graphs.block_ptr[shape]])
+        out[i] = value + lead
 
 
 @inner_kernel
