@@ -72,7 +72,7 @@ def test_the_estimate_is_near_what_was_measured(
 
 
 def test_passes_over_pairs_are_estimated_for_less() -> None:
-    """A thousand labels: a product of matrices and few pairs in the place of all arcs, and no messages of all tokens."""
+    """A thousand labels: a product of matrices and few pairs in the place of all arcs, and no messages are kept."""
     problem = VCRF()._read(*many_labels(100), None).problem
     large = _Sized(problem, 1000, 18462)
     keep = np.ones(len(problem.columns), bool)
