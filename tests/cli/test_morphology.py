@@ -71,3 +71,11 @@ def test_a_column_that_holds_no_label_is_refused(treebank: Path, tmp_path: Path)
     error = Call()("train", treebank, "--tag", "upos+form", "-o", tmp_path / "x.vcrf", code=2).stderr
     assert "--tag" in error
     assert "upos+feats" in error
+
+
+def test_labels_that_cannot_be_split_have_no_components(treebank: Path, tmp_path: Path) -> None:
+    """Protects the message that names the label, and the options that help."""
+    error = Call()("train", treebank, "--components", "all", "-o", tmp_path / "x.vcrf", code=2).stderr
+    assert "'ADP' is no bundle" in " ".join(error.split())
+    assert "--tag upos+feats" in " ".join(error.split())
+    assert "--components" in error

@@ -71,6 +71,16 @@ def test_the_estimate_is_near_what_was_measured(
     assert 0.5 < found.n_bytes / 1e9 / n_gigabytes < 2.0
 
 
+def test_passes_over_pairs_are_estimated_for_less() -> None:
+    """A thousand labels: a product of matrices and few pairs in the place of all arcs, and no messages are kept."""
+    problem = VCRF()._read(*many_labels(100), None).problem
+    large = _Sized(problem, 1000, 18462)
+    keep = np.ones(len(problem.columns), bool)
+    dense, pairs = (effort.estimate(large, keep, 2, 4, True, has_pairs) for has_pairs in (False, True))  # type: ignore[arg-type]
+    assert pairs.seconds < 0.2 * dense.seconds
+    assert pairs.n_bytes < dense.n_bytes
+
+
 class _Sized:
     """A problem that is said to have other sizes; its columns hardly count."""
 

@@ -10,10 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objectives import objective, value_and_gradient
-from small_problems import cases
+from small_problems import WORD, Case
+from vcrf.data import SyntheticLanguage
+from vcrf.families import BIAS, Family, component_families, default_families, intern_sentences, transition_families
 from vcrf.penalties import FamilyPenalty
+from vcrf.problem import Components, build_problem
 from vcrf.solvers.working_set import solve
 from vcrf.structures import pairs
+from vcrf.structures.chain import Chain
 from vcrf.structures.pairs import PairPotentials
 from vcrf.structures.structure import Purpose
 
@@ -45,16 +49,23 @@ def drawn_features(problem, rng, share):
     return every[rng.random(len(every)) < share]
 
 
-PAPER = cases(min_tags=2, max_tags=2, max_labels=5).filter(lambda case: pairs_are_plain(case.problem))
-
-
-def pairs_are_plain(problem):
-    """Whether pairs are of all tokens."""
-    return problem.order == 2 and np.flatnonzero(problem.has_order(2)).tolist() == [problem.bias_column]
+@st.composite
+def plain_cases(draw, min_labels=1):
+    """Small problems whose pairs are of all tokens; lengths 0 and 1, weights, a loss."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_labels, lengths = draw(st.integers(min_labels, 5)), draw(st.lists(st.integers(0, 5), min_size=1, max_size=4))
+    lengths = [*lengths, 3]
+    text = intern_sentences([[str(rng.choice(["a", "b", "ab"])) for _ in range(n)] for n in lengths])
+    families = [Family("word", (WORD,)), Family("bias", (BIAS,)), *transition_families(2)[:1]]
+    y = rng.integers(0, n_labels, text.n_tokens).astype(np.uint32)
+    weights = rng.integers(1, 5, len(lengths)) / 8.0 if draw(st.booleans()) else None
+    costs = np.full(len(lengths), draw(st.sampled_from([0.0, 0.3])))
+    problem = build_problem(text, y, n_labels, families, weights=weights)
+    return Case(text, y, n_labels, families, weights, costs, problem)
 
 
 @settings(max_examples=80)
-@given(PAPER, st.sampled_from([0.5, 5.0, 40.0, 150.0, 1000.0]), st.integers(0, 99))
+@given(plain_cases(), st.sampled_from([0.5, 5.0, 40.0, 150.0, 1000.0]), st.integers(0, 99))
 def test_values_and_gradients_are_those_of_all_arcs(case, scale, seed):
     """Protects sums by differences, in full where these cancel, and in the log domain for large weights."""
     rng = np.random.default_rng(seed)
@@ -75,7 +86,7 @@ def test_values_and_gradients_are_those_of_all_arcs(case, scale, seed):
 
 
 @settings(max_examples=60)
-@given(PAPER, st.sampled_from([0.5, 5.0, 1000.0]), st.integers(0, 99))
+@given(plain_cases(), st.sampled_from([0.5, 5.0, 1000.0]), st.integers(0, 99))
 def test_scans_are_those_of_all_arcs(case, scale, seed):
     """Protects the product of matrices that stands for a look at every pair of every token."""
     rng = np.random.default_rng(seed)
@@ -97,10 +108,6 @@ def test_scans_are_those_of_all_arcs(case, scale, seed):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_fit_ends_where_that_on_all_arcs_ends(threads):
     """Protects a whole run: the same certified optimum, the same bytes with any number of threads."""
-    from vcrf.data import SyntheticLanguage
-    from vcrf.families import default_families, intern_sentences
-    from vcrf.problem import build_problem
-
     corpus = SyntheticLanguage(n_labels=6, n_stems=30).sample(40, seed=3)
     labels = sorted(corpus.label_set)
     y = np.array([labels.index(z) for sentence in corpus.labels for z in sentence], np.uint32)
@@ -118,12 +125,34 @@ def test_a_fit_ends_where_that_on_all_arcs_ends(threads):
 
 def test_many_labels_take_pairs_by_themselves():
     """Protects the choice: 200 labels do, 20 do not, and `inference='dense'` is what it says."""
-    from vcrf.families import default_families, intern_sentences
-    from vcrf.problem import build_problem
-    from vcrf.structures.chain import Chain
-
     text = intern_sentences([["a", "b", "c"]])
     for n_labels, lattice, expected in ((200, "auto", True), (20, "auto", False), (200, "dense", False)):
         problem = build_problem(text, np.array([0, 1, 0], np.uint32), n_labels, default_families())
         chain = Chain(problem, np.ones(len(problem.columns), bool), 1, lattice)
         assert chain.may_use_pairs is expected
+
+
+@settings(max_examples=30)
+@given(plain_cases(min_labels=2), st.integers(0, 99))
+def test_features_of_components_go_with_pairs(case, seed):
+    """Protects scores of component values where keys without features are left out."""
+    n = case.n_labels
+    sets = [np.arange(n), np.arange(1, n)]
+    table = Components(["A=1", "A=2"], np.array([0, n, 2 * n - 1]), np.concatenate(sets).astype(np.uint32), n)
+    more = case.families + component_families(case.families)
+    problem = build_problem(case.text, case.y, n, more, weights=case.weights, components=table)
+    rng = np.random.default_rng(seed)
+    of_values = [
+        problem.join_features(np.array([c], np.uint32), 3, np.array([v], np.uint32))
+        for c in range(len(problem.columns))
+        for v in range(2)
+    ]
+    features = np.sort(np.concatenate([drawn_features(problem, rng, 0.4), *of_values]))
+    w = rng.normal(size=len(features))
+    dense = objective("crf", problem, case.costs)
+    with for_few_labels():
+        sparse = objective("crf", problem, case.costs, lattice="auto")
+        value, gradient = value_and_gradient(sparse, sparse.compile(features), w)
+    expected, slope = value_and_gradient(dense, dense.compile(features), w)
+    assert value == pytest.approx(expected, rel=1e-10, abs=1e-12)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-12)

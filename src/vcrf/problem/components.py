@@ -89,7 +89,7 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
     for number, label in enumerate(labels):
         if not isinstance(label, str):
             raise InputError(f"Label {label!r} is no bundle of components like UPOS=NOUN|Case=Nom: it is no str.")
-        for name, value in _positions_of(label, length) if is_positional else components_of(label):
+        for name, value in _positions_of(label, length) if is_positional else _parts_of(label):
             names.add(name)
             if chosen is None or is_positional or name in chosen:
                 found.setdefault(f"{name}={value}", []).append(number)
@@ -102,6 +102,13 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
     values = sorted(found)
     ptr = np.cumsum([0, *(len(found[value]) for value in values)], dtype=np.int64)
     return Components(values, ptr, np.concatenate([found[value] for value in values]).astype(np.uint32), len(labels))
+
+
+def _parts_of(label: str) -> tuple[tuple[str, str], ...]:
+    try:
+        return components_of(label)
+    except InputError as error:
+        raise InputError(f"{error} Read labels as bundles (`tag='upos+feats'`), or leave `components` out.") from None
 
 
 def _positions_of(label: str, length: int) -> list[tuple[str, str]]:

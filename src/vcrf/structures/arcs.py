@@ -185,7 +185,7 @@ def arc_potentials(chain: Chain, plan: ChainPlan, w: Floats) -> ArcPotentials:
     arcs = arcs_of(plan)
     corrections = slot_corrections(plan, w, chain.workers)
     found = ArcPotentials(
-        chain, plan, w, key_scores(plan, w, chain.spare, chain.workers),
+        chain, plan, w, key_scores(plan, w, chain.spare.rows(len(plan.row_ptr) - 1), chain.workers),
         arc_scores(arcs.automaton, arcs.table_arcs, w[plan.table_features]), corrections,
         local_arcs(corrections, arcs.cor_arcs),
     )  # fmt: skip

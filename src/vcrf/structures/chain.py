@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,16 @@ from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
 from vcrf.structures.many_labels import gradient_by_groups
-from vcrf.structures.pairs import PairPotentials, is_sparse, may_use_pairs, pair_potentials, scan_plain_pairs
-from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
+from vcrf.structures.pairs import (
+    PAIRS_PER_SCAN,
+    PairPotentials,
+    is_sparse,
+    may_use_pairs,
+    pair_potentials,
+    parts_of,
+    scan_plain_pairs,
+)
+from vcrf.structures.plan import ChainPlan, compile_features, plan_of_tokens
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
@@ -84,7 +93,8 @@ class Chain:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         plan = compile_features(self.problem, self.groups, features)
         if self.may_use_pairs:
-            plan = replace(plan, scored=without_empty_keys(plan))
+            tokens = [int(self.problem.sent_ptr[i]) for i in parts_of(self.problem)]
+            plan = replace(plan, scored=[plan_of_tokens(plan, a, b) for a, b in pairwise(tokens)])
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
     @property
@@ -94,6 +104,9 @@ class Chain:
 
     def work(self, columns: UInts32, kinds: UInts32) -> Ints:
         """Entries that features add to each pass: a longer pattern with a word has one at each of its tokens."""
+        if self.may_use_pairs:
+            # A pair costs a little at each token: the worst come first, or passes would be those of all pairs.
+            return np.where(kinds == 2, max(self.problem.n_tokens // PAIRS_PER_SCAN, 1), 0)
         is_costly = (self.problem.part_sizes(kinds) > 1) & (columns != self.problem.bias_column)
         return np.where(is_costly, np.diff(self.problem.columns.ptr)[columns], 0)
 

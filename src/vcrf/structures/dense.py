@@ -258,7 +258,7 @@ class DensePotentials:
 def dense_potentials(chain: Chain, plan: ChainPlan, w: Floats, order: int, want: Want) -> DensePotentials:
     """The plan's scores in tables of patterns up to so many labels."""
     found = DensePotentials(
-        chain, plan, w, key_scores(plan, w, chain.spare, chain.workers),
+        chain, plan, w, key_scores(plan, w, chain.spare.rows(len(plan.row_ptr) - 1), chain.workers),
         build_tables(plan, w, chain.problem.n_labels, order), slot_corrections(plan, w, chain.workers), want,
     )  # fmt: skip
     chain.spare.lend_rows(found, found.scores)

@@ -9,7 +9,6 @@ import numpy as np
 from vcrf import kernels, scratch
 from vcrf.structures.components import add_component_scores
 from vcrf.structures.plan import ChainPlan
-from vcrf.structures.sums import Spare
 from vcrf.types import Floats
 from vcrf.workers import Workers
 
@@ -17,9 +16,8 @@ if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
 
 
-def key_scores(plan: ChainPlan, w: Floats, spare: Spare, workers: Workers) -> Floats:
-    """Scores of single labels by key, (n_rows, n_labels)."""
-    scores = spare.rows(len(plan.row_ptr) - 1)
+def key_scores(plan: ChainPlan, w: Floats, scores: Floats, workers: Workers) -> Floats:
+    """Write the scores of single labels by key to an array (n_rows, n_labels) of any content, and return it."""
     workers.run(
         lambda a, b: kernels.potentials.key_scores(
             plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, w, a, b, scores
