@@ -231,7 +231,7 @@ def test_best_sequences_of_long_sentences(kind, length):
     active = surrogate.compile(numbers)
     best = surrogate.find_best(active, w)
     tables = build_tables(active, w, 4, 3)
-    scores = key_scores(active, w, 4, Workers(1))
+    scores = key_scores(active, w, np.empty((len(active.row_ptr) - 1, 4)), Workers(1))
     for i in range(3):
         first, last = problem.sent_ptr[i], problem.sent_ptr[i + 1]
         node = np.empty((last - first) * 4)
