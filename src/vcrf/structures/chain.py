@@ -133,8 +133,8 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
-        out = np.empty_like(residuals)
-        kernels.gradient.variances(residuals, weights, out)
+        out = np.abs(residuals)
+        out -= out * out / weights[:, None]
         return gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.spare, self.workers, power=2)
 
     # ----- scan

@@ -144,7 +144,9 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     n_rows = offset + 1
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
-        kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
+        of_column = np.repeat(part.n_features, np.diff(part.group.col_ptr))
+        found = np.bincount(part.group.col_keys, of_column, part.group.n_keys).astype(np.int64)
+        counts[part.offset + 1 : part.offset + part.group.n_keys] = found[1:]
     row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
     labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
