@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import group_columns
 from vcrf.problem import MAX_ARCS, Problem
