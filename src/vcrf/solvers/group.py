@@ -26,6 +26,7 @@ from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.state import rounding
 from vcrf.structures.structure import Plan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
@@ -258,7 +259,8 @@ class _Run(Run):
         step, refusal = 1.0, None
         while step > 1e-4:
             new, refusal = self._try_weights(point.w + step * d)
-            if new.objective <= point.objective + 1e-4 * step * predicted:
+            is_lower = new.objective <= point.objective + 1e-4 * step * predicted
+            if is_lower or self._is_closer(point, new, -step * predicted):
                 self.memory.add(new.w - point.w, new.g - point.g)
                 self.point = new
                 return True
@@ -269,7 +271,16 @@ class _Run(Run):
         self.memory.clear()
         return False
 
+    def _is_closer(self, point: _Point, new: _Point, decrease: float) -> bool:
+        """Whether a step that objectives cannot judge, because they are rounded, comes closer to the optimum."""
+        noise = rounding(point.objective, point.w)
+        if decrease > noise or not new.objective <= point.objective + 100.0 * noise:
+            return False
+        return self._gap_at(new) <= 0.9 * self._gap_at(point)
+
     def _gap_on_working_set(self) -> float:
-        point = self.point
+        return self._gap_at(self.point)
+
+    def _gap_at(self, point: _Point) -> float:
         worst = float((self.groups.norms(point.g) / self.groups.strengths).max(initial=1.0))
         return point.objective - (point.value - float(point.w @ point.g)) / worst

@@ -155,8 +155,7 @@ class NewtonPhase:
         if not np.all(np.isfinite(d)):
             return None, 0.0
         predicted = float(state.g @ d) + float(state.thresholds @ (np.abs(state.w + d) - np.abs(state.w)))
-        # A value is a difference of log-partitions and scores: it cannot be told apart below their rounding.
-        noise, step = 1e-15 * (1.0 + state.objective + float(np.abs(state.w).max(initial=0.0))), 1.0
+        noise, step = state.rounding, 1.0
         while step > 1e-3:
             new = self.run.try_weights(state, state.w + step * d)
             is_lower = new.objective <= state.objective + 0.1 * step * predicted + noise

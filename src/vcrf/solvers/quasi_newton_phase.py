@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _MEMORY = 50
 # Times the largest weight.
 _LONGEST_STEP = 100.0
+# Steps in a row that neither objective nor gradient feels, before a round ends.
+_MOST_FLAT = 5
 
 
 def _shorten(slope: float, rise: float) -> float:
@@ -23,6 +25,21 @@ def _shorten(slope: float, rise: float) -> float:
     if not (slope < 0.0 and np.isfinite(rise)):
         return 0.5
     return min(max(0.5 * slope / (slope - rise), 0.1), 0.7)
+
+
+def _is_closer(state: State, new: State, slope: float) -> bool:
+    """Whether a step that objectives cannot judge has a smaller gradient at its end.
+
+    Near the optimum decreases are of second order in the violations, and the gap is of first: they drown in the
+    rounding of objectives while gradients still tell points apart. What the objective can rise by is bounded by the
+    slope at the end, since it is convex.
+    """
+    rounding = state.rounding
+    if -slope > rounding or not new.objective <= state.objective + 100.0 * rounding:
+        return False
+    if float(new.pseudo @ (new.w - state.w)) > rounding:
+        return False
+    return new.steepness <= 0.9 * state.steepness
 
 
 class QuasiNewtonPhase:
@@ -49,7 +66,7 @@ class QuasiNewtonPhase:
 
     def minimise(self, state: State, target: float, max_steps: int) -> State:
         """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
-        n_cut = 0
+        n_cut, n_flat, least = 0, 0, state.steepness
         self.run.settling.begin_round(state.objective)
         for i in range(1, max_steps + 1):
             if self.run.gap_on_working_set(state) <= target * state.objective:
@@ -60,7 +77,10 @@ class QuasiNewtonPhase:
             n_cut += trials > 1
             # Steps that must be shortened say that OWL-QN's cut directions do not fit any more.
             self.on_face = self.on_face or n_cut > 0.15 * max_steps
-            state = new
+            is_flat = state.objective - new.objective <= state.rounding and new.steepness > 0.9 * least
+            n_flat, least, state = n_flat + 1 if is_flat else 0, min(least, new.steepness), new
+            if n_flat == _MOST_FLAT:
+                break
             if self.run.settling.is_slow(state.objective) and self.run.has_to_settle(state):
                 break
             if i % 10 == 0:
@@ -100,7 +120,7 @@ class QuasiNewtonPhase:
             w[(w * orthant <= 0.0) & (state.thresholds > 0.0)] = 0.0
             new = self.run.try_weights(state, w)
             slope = float(pseudo @ (w - state.w))
-            if new.objective <= state.objective + 1e-4 * slope:
+            if new.objective <= state.objective + 1e-4 * slope or _is_closer(state, new, slope):
                 self.memory.add(w - state.w, new.g - state.g)
                 return new, trials
             step *= _shorten(slope, new.objective - state.objective)

@@ -12,6 +12,11 @@ from vcrf.structures.structure import Plan
 from vcrf.types import Floats, Ints
 
 
+def rounding(objective: float, w: Floats) -> float:
+    """How far an objective may be off: a value is a difference of log-partitions and scores."""
+    return 1e-15 * (1.0 + objective + float(np.abs(w).max(initial=0.0)))
+
+
 @dataclass
 class State:
     """Weights on a working set, with value and gradient of the smooth part there."""
@@ -33,3 +38,13 @@ class State:
     @property
     def pseudo(self) -> Floats:
         return pseudo_gradient(self.w, self.g, self.thresholds)
+
+    @property
+    def rounding(self) -> float:
+        """How far the objective may be off."""
+        return rounding(self.objective, self.w)
+
+    @property
+    def steepness(self) -> float:
+        """Length of the pseudo-gradient."""
+        return float(np.linalg.norm(self.pseudo))
