@@ -133,7 +133,9 @@ class Chain:
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
         out = np.abs(residuals)
-        out -= out * out / weights[:, None]
+        for first in range(0, len(out), _TOKENS_PER_BLOCK):
+            here = out[first : first + _TOKENS_PER_BLOCK]
+            here -= here * here / weights[first : first + _TOKENS_PER_BLOCK, None]
         return gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.spare, self.workers, power=2)
 
     # ----- scan
