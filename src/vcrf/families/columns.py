@@ -89,7 +89,7 @@ class _Builder:
     class_ids: dict[tuple[int, ...], int] = field(default_factory=lambda: {(): 0})
     counts: list[UInts32] = field(default_factory=list)
     positions: list[UInts32] = field(default_factory=list)
-    values: list[Floats] = field(default_factory=list)
+    values: list[Floats | None] = field(default_factory=list)
     n_attributes: dict[int, int] = field(default_factory=dict)
     listed: dict[int, tuple[Ints, UInts64]] = field(default_factory=dict)
     zero_columns: list[UInts32] = field(default_factory=list)
@@ -159,6 +159,7 @@ class _Builder:
         which = np.flatnonzero(of >= n_old)
         order = which[np.argsort(of[which], kind="stable")]
         self.counts.append(np.bincount(of[which] - n_old, minlength=self.n_columns - n_old).astype(np.uint32))
+<<<<<<< HEAD
         self.positions.append(scratch.keep(found.positions[order]))
         ones = np.broadcast_to(np.ones(1), len(order))
         self.values.append(ones if found.values is None else scratch.keep(found.values[order]))
@@ -166,6 +167,21 @@ class _Builder:
     def finish(self, n_sources: int) -> ColumnTable:
         counts = np.concatenate([np.zeros(1, np.uint32), *self.counts])
         values = scratch.concatenate([np.zeros(0), *self.values])
+=======
+        self.positions.append(found.positions[order])
+        self.values.append(None if found.values is None else found.values[order])
+
+    def _all_values(self) -> Floats:
+        """Values of all occurrences; empty if all are one, which costs no memory then."""
+        if all(values is None for values in self.values):
+            return np.zeros(0)
+        both = zip(self.positions, self.values, strict=True)
+        return np.concatenate([np.ones(len(where)) if values is None else values for where, values in both])
+
+    def finish(self, n_sources: int) -> ColumnTable:
+        counts = np.concatenate([np.zeros(1, np.uint32), *self.counts])
+        values = self._all_values()
+>>>>>>> speed
         class_sources = list(self.class_ids)
         used, classes = np.unique(self.classes[: self.n_columns], return_inverse=True)
         return ColumnTable(

@@ -9,7 +9,7 @@ import numpy as np
 
 from vcrf import kernels, scratch
 from vcrf.families.text import WORD_FUNCTIONS, Text, reads_class
-from vcrf.types import Floats, UInts32, UInts64
+from vcrf.types import Floats, Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
     from vcrf.classes import WordClasses
@@ -78,8 +78,16 @@ class Template:
 
     def describe(self, text: Text, position: int) -> str:
         """The attribute at a position, for people: "word[-1]=the suffix:2=ly"."""
-        sentence = int(np.searchsorted(text.sent_ptr, position, side="right")) - 1
-        start, stop = text.sent_ptr[sentence], text.sent_ptr[sentence + 1]
+        return self.describe_each(text, np.array([position]))[0]
+
+    def describe_each(self, text: Text, positions: Ints) -> list[str]:
+        """The attributes at some positions."""
+        sentence = np.searchsorted(text.sent_ptr, positions, side="right")
+        starts, stops = text.sent_ptr[sentence - 1].tolist(), text.sent_ptr[sentence].tolist()
+        where = zip(positions.tolist(), starts, stops, strict=True)
+        return [self._described(text, position, start, stop) for position, start, stop in where]
+
+    def _described(self, text: Text, position: int, start: int, stop: int) -> str:
         shown = []
         for offset, reading in self.parts:
             at = position + offset

@@ -174,17 +174,13 @@ def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: 
     z, labels, z_pairs, pair_sums = dual.columns.reshape(-1), dual.labels.reshape(-1), dual.pairs, dual.pair_sums
     candidates, size, n_pairs = is_candidate.reshape(-1), longest * n_labels, n_labels * n_labels
     raw, free, step = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(n_labels, np.float32)
-    node, alpha, back, u, bits = (
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size),
-        np.empty(size, np.uint64),
-    )
-    scale, beta = np.empty(longest), np.empty(n_labels)
+    node, alpha, back, u = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    bits, scale, beta = np.empty(size, np.uint64), np.empty(longest), np.empty(n_labels)
     arcs, turned, sums = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
     first, last = (ptr[pairs], ptr[pairs + 1]) if pairs >= 0 else (0, 0)
-    pair_inverse = inverse[first:last].sum()
+    pair_inverse = 0.0
+    for k in range(first, last):
+        pair_inverse += inverse[k]
     for place in range(len(order)):
         i = order[place]
         t0, n, weight = sent_ptr[i], sent_ptr[i + 1] - sent_ptr[i], weights[i]

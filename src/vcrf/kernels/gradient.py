@@ -23,15 +23,6 @@ MARKS = 1 << 20
 
 
 @kernel
-def count_entries(col_ptr: Ints, col_keys: UInts32, n_features: Ints, row_offset: int, counts: Ints) -> None:
-    """counts[row] += number of features of the column, for each key of each column of a group."""
-    for c in range(len(col_ptr) - 1):
-        if n_features[c] > 0:
-            for j in range(col_ptr[c], col_ptr[c + 1]):
-                counts[row_offset + col_keys[j]] += n_features[c]
-
-
-@kernel
 def fill_entries(
     col_ptr: Ints, col_keys: UInts32, col_values: Floats, first_feature: Ints, n_features: Ints,
     feature_label: UInts32, row_offset: int, at: Ints, labels: UInts32, features: UInts32, values: Floats,
@@ -71,15 +62,6 @@ def key_residuals(
             r = np.uint64(key_positions[j]) * n
             for b in range(n):
                 target[o + b] += flat[r + b]
-
-
-@kernel
-def variances(residuals: Floats, weights: Floats, out: Floats) -> None:
-    """out[t] = |r| - r**2 / weight of each residual r = weight * (p - truth): weight * p * (1 - p)."""
-    for t in range(len(residuals)):
-        for b in range(residuals.shape[1]):
-            r = abs(residuals[t, b])
-            out[t, b] = r - r * r / weights[t]
 
 
 @inner_fast_kernel

@@ -9,6 +9,7 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.families.explicit import AttributeText, NamedFeature
+from vcrf.families.templates import Template
 from vcrf.families.text import Text
 from vcrf.model.facts import training_facts
 from vcrf.model.fingerprints import fingerprints
@@ -147,8 +148,10 @@ def _names(problem: Candidates, source: int, columns: Ints, keys: UInts64) -> li
     if isinstance(problem.sources[source], NamedFeature) and isinstance(text, AttributeText):
         order = np.argsort(text.keys())
         return [text.names[i] for i in order[np.searchsorted(text.keys(), keys, sorter=order)]]
-    positions = problem.columns.first_positions[columns].tolist()
-    return [problem.sources[source].describe(text, position) for position in positions]
+    positions, read = problem.columns.first_positions[columns], problem.sources[source]
+    if isinstance(read, Template):
+        return read.describe_each(text, positions.astype(np.int64))
+    return [read.describe(text, position) for position in positions.tolist()]
 
 
 def _family_facts(

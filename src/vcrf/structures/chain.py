@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+<<<<<<< HEAD
 from vcrf import kernels, scratch
+=======
+>>>>>>> speed
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import group_columns
 from vcrf.problem import MAX_ARCS, Problem
@@ -165,6 +168,7 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
+<<<<<<< HEAD
         out = scratch.empty(residuals.shape)
         kernels.gradient.variances(residuals, weights, out)
         curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
@@ -174,6 +178,13 @@ class Chain:
             kernels.gradient.variances(of_values, weights, spread)
             component_gradient(plan.components, plan, spread, curvature, self.workers, power=2)
         return curvature
+=======
+        out = np.abs(residuals)
+        for first in range(0, len(out), _TOKENS_PER_BLOCK):
+            here = out[first : first + _TOKENS_PER_BLOCK]
+            here -= here * here / weights[first : first + _TOKENS_PER_BLOCK, None]
+        return gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.spare, self.workers, power=2)
+>>>>>>> speed
 
     # ----- scan
 
