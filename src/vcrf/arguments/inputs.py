@@ -9,13 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-<<<<<<< HEAD
 from vcrf import scratch
-from vcrf.arguments.open_labels import check_open, is_open, named
-from vcrf.data.interned import Interned
-=======
 from vcrf.arguments.open_labels import are_texts, check_open, is_open, named
->>>>>>> speed
+from vcrf.data.interned import Interned
 from vcrf.errors import InputError
 from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
 from vcrf.families.explicit import AttributeText
@@ -169,17 +165,12 @@ def sorted_classes(y: list[list[Label]] | Interned) -> list[Label]:
 def label_numbers(y: list[list[Label]] | Interned, classes: list[Label]) -> UInts32:
     """Flat label numbers, (n_tokens,); of a label left open the first that is possible."""
     number = {label: i for i, label in enumerate(classes)}
-<<<<<<< HEAD
     if isinstance(y, Interned):
         return scratch.keep(np.array([number[label] for label in y.strings], np.uint32)[y.ids])
-    known = [next(named([[label]]), classes[0]) if is_open(label) else label for label in chain.from_iterable(y)]
-    return np.array([number[label] for label in known], np.uint32)
-=======
     known = chain.from_iterable(y)
     if not are_texts(y):
         known = (next(named([[label]]), classes[0]) if is_open(label) else label for label in known)
     return np.fromiter(map(number.__getitem__, known), np.uint32)
->>>>>>> speed
 
 
 def read_text(sentences: Sequence[Sequence[Any]], is_attributes: bool | None = None) -> Text:

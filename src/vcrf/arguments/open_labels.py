@@ -38,11 +38,7 @@ def named(y: list[list[Any]]) -> Iterator[Any]:
 
 def allowed_labels(y: list[list[Any]] | Interned, classes: list[Any]) -> UInts8 | None:
     """Which labels each token may have, (n_tokens, n_labels); None if all labels are known."""
-<<<<<<< HEAD
-    if isinstance(y, Interned):
-=======
-    if are_texts(y):
->>>>>>> speed
+    if isinstance(y, Interned) or are_texts(y):
         return None
     flat = list(chain.from_iterable(y))
     if not any(map(is_open, flat)):

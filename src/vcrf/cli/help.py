@@ -12,14 +12,9 @@ RARE = {
     "train": {
         "--form", "--input-format", "--families", "--words", "--tags", "--affix", "--complexities", "--patience",
         "--complexity-strength", "--base-strength", "--norm", "--l1-ratio", "--count-power", "--factors", "--loss",
-<<<<<<< HEAD
         "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start", "--memory",
-        "--seed", "--folds", "--plot", "--watch-port",
-=======
-        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start",
         "--seed", "--folds", "--plot", "--watch-port", "--solver", "--rule", "--eta", "--eta-decay", "--kappa",
         "--logarithm", "--start",
->>>>>>> claim
     },
     "tag": {
         "--nbest", "--mbr", "--unit", "--label-sets", "--form", "--confidence", "--review", "--average", "--longest",

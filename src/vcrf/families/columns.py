@@ -159,29 +159,19 @@ class _Builder:
         which = np.flatnonzero(of >= n_old)
         order = which[np.argsort(of[which], kind="stable")]
         self.counts.append(np.bincount(of[which] - n_old, minlength=self.n_columns - n_old).astype(np.uint32))
-<<<<<<< HEAD
         self.positions.append(scratch.keep(found.positions[order]))
-        ones = np.broadcast_to(np.ones(1), len(order))
-        self.values.append(ones if found.values is None else scratch.keep(found.values[order]))
-
-    def finish(self, n_sources: int) -> ColumnTable:
-        counts = np.concatenate([np.zeros(1, np.uint32), *self.counts])
-        values = scratch.concatenate([np.zeros(0), *self.values])
-=======
-        self.positions.append(found.positions[order])
-        self.values.append(None if found.values is None else found.values[order])
+        self.values.append(None if found.values is None else scratch.keep(found.values[order]))
 
     def _all_values(self) -> Floats:
         """Values of all occurrences; empty if all are one, which costs no memory then."""
         if all(values is None for values in self.values):
             return np.zeros(0)
         both = zip(self.positions, self.values, strict=True)
-        return np.concatenate([np.ones(len(where)) if values is None else values for where, values in both])
+        return scratch.concatenate([np.ones(len(where)) if values is None else values for where, values in both])
 
     def finish(self, n_sources: int) -> ColumnTable:
         counts = np.concatenate([np.zeros(1, np.uint32), *self.counts])
         values = self._all_values()
->>>>>>> speed
         class_sources = list(self.class_ids)
         used, classes = np.unique(self.classes[: self.n_columns], return_inverse=True)
         return ColumnTable(

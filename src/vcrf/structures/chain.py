@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-<<<<<<< HEAD
-from vcrf import kernels, scratch
-=======
->>>>>>> speed
+from vcrf import scratch
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import group_columns
 from vcrf.problem import MAX_ARCS, Problem
@@ -168,23 +165,12 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
-<<<<<<< HEAD
-        out = scratch.empty(residuals.shape)
-        kernels.gradient.variances(residuals, weights, out)
+        out = _variances(residuals, weights)
         curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
         if plan.components is not None:
-            of_values = plan.components.table.sum_labels(residuals)
-            spread = np.empty_like(of_values)
-            kernels.gradient.variances(of_values, weights, spread)
+            spread = _variances(plan.components.table.sum_labels(residuals), weights)
             component_gradient(plan.components, plan, spread, curvature, self.workers, power=2)
         return curvature
-=======
-        out = np.abs(residuals)
-        for first in range(0, len(out), _TOKENS_PER_BLOCK):
-            here = out[first : first + _TOKENS_PER_BLOCK]
-            here -= here * here / weights[first : first + _TOKENS_PER_BLOCK, None]
-        return gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, self.spare, self.workers, power=2)
->>>>>>> speed
 
     # ----- scan
 
@@ -254,6 +240,16 @@ def has_plain_pairs(problem: Problem, keep: Bools) -> bool:
         return False
     columns = np.flatnonzero(keep & problem.has_order(2))
     return bool(np.all(columns == problem.bias_column))
+
+
+def _variances(residuals: Floats, weights: Floats) -> Floats:
+    """|r| - r^2 / weight of the residuals of each token."""
+    out = scratch.empty(residuals.shape)
+    for first in range(0, len(out), _TOKENS_PER_BLOCK):
+        here = slice(first, first + _TOKENS_PER_BLOCK)
+        np.abs(residuals[here], out=out[here])
+        out[here] -= out[here] * out[here] / weights[here, None]
+    return out
 
 
 def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:

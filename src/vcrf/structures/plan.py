@@ -153,7 +153,6 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
         offset += group.n_keys - 1
-<<<<<<< HEAD
     parts = {
         k: [
             GroupEntries(groups[i], at, *of_kind[i], cut(groups[i].col_ptr, _BLOCKS))
@@ -161,25 +160,6 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         ]
         for k, of_kind in found.items()
     }
-=======
-    n_rows = offset + 1
-    counts = np.zeros(n_rows, np.int64)
-    for part in parts:
-        of_column = np.repeat(part.n_features, np.diff(part.group.col_ptr))
-        found = np.bincount(part.group.col_keys, of_column, part.group.n_keys).astype(np.int64)
-        counts[part.offset + 1 : part.offset + part.group.n_keys] = found[1:]
-    row_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    n = int(row_ptr[-1])
-    labels, entries = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    has_values = any(len(part.group.col_values) for part in parts)
-    values = np.empty(n) if has_values else np.zeros(0)
-    at = row_ptr[:-1].copy()
-    for part in parts:
-        kernels.gradient.fill_entries(
-            part.group.col_ptr, part.group.col_keys, part.group.col_values, part.first_feature,
-            part.n_features, code, part.offset, at, labels, entries, values,
-        )  # fmt: skip
->>>>>>> speed
     key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
     stacked = scratch.empty((problem.n_tokens, len(rows)), np.uint32)
     for i, row in enumerate(rows):
@@ -222,7 +202,9 @@ def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple
     """Pointers of the keys' lists, and the assignment, feature and value (none for indicators) of their entries."""
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
-        kernels.gradient.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
+        of_column = np.repeat(part.n_features, np.diff(part.group.col_ptr))
+        found = np.bincount(part.group.col_keys, of_column, part.group.n_keys).astype(np.int64)
+        counts[part.offset + 1 : part.offset + part.group.n_keys] = found[1:]
     row_ptr = scratch.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
     labels, entries = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)
