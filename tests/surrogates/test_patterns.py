@@ -311,7 +311,7 @@ def test_the_lattice_is_chosen_by_its_cost():
     small = random_problem(tags=2)
     keep = np.ones(len(small.columns), bool)
     assert Chain(small, keep).is_dense
-    pairs = build_problem(text, rng.integers(0, 40, 40).astype(np.uint32), 40, transition_families(2))
+    pairs = build_problem(text, rng.integers(0, 20, 40).astype(np.uint32), 20, transition_families(2))
     many = Chain(pairs, np.ones(len(pairs.columns), bool))
     assert not many.is_dense
     assert not many.compile(np.sort(short)).arcs.is_cheap  # only Hessians and scans are the automaton's
@@ -323,7 +323,7 @@ def test_many_labels_of_order_two_have_the_optimum_of_the_dense_lattice():
     """Hessians of the automaton beside exact ones."""
     rng = np.random.default_rng(2)
     X = [[str(w) for w in rng.integers(0, 60, 8)] for _ in range(60)]
-    y = [[f"T{(int(a) * 7 + int(b)) % 40}" for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X]
+    y = [[f"T{(int(a) * 7 + int(b)) % 20}" for a, b in zip(s, s[1:] + s[:1], strict=True)] for s in X]
     found = [
         VCRF(recipe="paper", tags=2, words=0, affix=0, norm="l1", base_strength=0.01, inference=inference).fit(X, y)
         for inference in ("auto", "dense")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 LATTICES = ("auto", "dense", "patterns")
 # With more labels the dense lattice's exact Hessians cost more than all passes; those of the automaton are drawn.
-MOST_DENSE_LABELS = 32
+MOST_DENSE_LABELS = 16
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
