@@ -27,11 +27,10 @@ DICTS = [[{"w": word, "n": 0.5 * len(word), "first": t == 0} for t, word in enum
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every array is large, every few of them are too much, and blocks of entries are small."""
+    """Every array is large, and every few of them are too much."""
     monkeypatch.setattr(scratch, "_LEAST_BYTES", 64)
     monkeypatch.setattr(scratch, "_WORTH", 0)
     monkeypatch.setattr(scratch, "_SECONDS", 0.001)
-    monkeypatch.setattr("vcrf.families.keys._ENTRIES", 50)
 
 
 @pytest.mark.parametrize(
