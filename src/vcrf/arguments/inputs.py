@@ -157,7 +157,7 @@ def sorted_classes(y: list[list[Label]]) -> list[Label]:
 def label_numbers(y: list[list[Label]], classes: list[Label]) -> UInts32:
     """Flat label numbers, (n_tokens,); of a label left open the first that is possible."""
     number = {label: i for i, label in enumerate(classes)}
-    known = chain.from_iterable(y)
+    known: Iterable[Any] = chain.from_iterable(y)
     if not are_texts(y):
         known = (next(named([[label]]), classes[0]) if is_open(label) else label for label in known)
     return np.fromiter(map(number.__getitem__, known), np.uint32)
