@@ -77,7 +77,7 @@ def processor_seconds(cache: Path, *args: object) -> float:
 
 def first_runs(name: str, directory: Path) -> None:
     data, model = DATA / f"{name}.conllu.gz", directory / "first.vcrf"
-    calls = {"train": ["train", data, "--split", "train", "-o", model], "tag": ["tag", model, data, "--split", "test"]}
+    calls = {"train": ["train", data, "--split", "train", "-o", model], "tag": ["tag", model, data]}
     for command, args in calls.items():
         cold, warm = (processor_seconds(directory / command, *args) for _ in range(2))
         print(f"{name}: vcrf {command}, processor seconds: empty cache {cold:.1f}, filled {warm:.1f}", flush=True)
