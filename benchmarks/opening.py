@@ -1,6 +1,10 @@
-"""Time to open a model file, beside `import numpy` in a process of its own.
+"""Time to open a model file, beside `import numpy` in a process of its own; and what the first runs cost.
 
     python benchmarks/opening.py [tamil basque english] [--passes 30]
+    python benchmarks/opening.py tamil --first
+
+With `--first` processor seconds of `vcrf train` and `vcrf tag` in new processes: with an empty cache of kernels each,
+and once more with the cache that the first left.
 
 The model has a weight for every observed pair (norm="l2", few passes): larger than what is trained to the end with
 the sparse norm. Opening is timed when the modules are there already; best and median of 15. The treebanks are read
@@ -10,6 +14,8 @@ from `../shared/data`.
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -59,14 +65,36 @@ def measure(name: str, passes: int, path: Path) -> None:
     print(f"  save                      {milliseconds(lambda: tagger.save(path))}", flush=True)
 
 
+def processor_seconds(cache: Path, *args: object) -> float:
+    """Of a command in a process of its own, one thread, with kernels kept in a directory."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "vcrf", *map(str, args)]
+    subprocess.run(command, check=True, env=variables, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def first_runs(name: str, directory: Path) -> None:
+    data, model = DATA / f"{name}.conllu.gz", directory / "first.vcrf"
+    calls = {"train": ["train", data, "--split", "train", "-o", model], "tag": ["tag", model, data]}
+    for command, args in calls.items():
+        cold, warm = (processor_seconds(directory / command, *args) for _ in range(2))
+        print(f"{name}: vcrf {command}, processor seconds: empty cache {cold:.1f}, filled {warm:.1f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["tamil", "basque"])
     parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--first", action="store_true", help="what the first runs cost")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         for name in options.names:
-            measure(name, options.passes, Path(directory) / "model.vcrf")
+            if options.first:
+                first_runs(name, Path(directory))
+            else:
+                measure(name, options.passes, Path(directory) / "model.vcrf")
 
 
 if __name__ == "__main__":

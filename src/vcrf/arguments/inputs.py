@@ -167,7 +167,7 @@ def label_numbers(y: list[list[Label]] | Interned, classes: list[Label]) -> UInt
     number = {label: i for i, label in enumerate(classes)}
     if isinstance(y, Interned):
         return scratch.keep(np.array([number[label] for label in y.strings], np.uint32)[y.ids])
-    known = chain.from_iterable(y)
+    known: Iterable[Any] = chain.from_iterable(y)
     if not are_texts(y):
         known = (next(named([[label]]), classes[0]) if is_open(label) else label for label in known)
     return np.fromiter(map(number.__getitem__, known), np.uint32)

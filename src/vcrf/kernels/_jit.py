@@ -18,7 +18,7 @@ _FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 # Nobody calls a kernel from C.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -63,9 +63,10 @@ def _compiled(function: F, *, fastmath: Any = False, forceinline: bool = False, 
 
 def _without_literals(get_call_template: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """What kernels ask for when they call another: a number written in the call would make numba compile it anew."""
+    unliteral: Any = types.unliteral
 
     def plain(kind: Any) -> Any:
-        return types.unliteral(kind) if isinstance(kind, types.Literal) else kind
+        return unliteral(kind) if isinstance(kind, types.Literal) else kind
 
     def ask(args: Any, kws: Any) -> Any:
         return get_call_template(tuple(map(plain, args)), {name: plain(kind) for name, kind in dict(kws).items()})

@@ -85,7 +85,9 @@ def feature_gradient(
 ) -> None:  # fmt: skip
     """Gradient of the single-label features of columns first .. last-1 of a group."""
     n_labels, flat = key_residual.shape[1], key_residual.reshape(-1)
-    value, step = (col_values, 1) if len(col_values) else (np.ones(1), 0)
+    one = np.empty(1)
+    one[0] = 1.0
+    value, step = (col_values, 1) if len(col_values) else (one, 0)
     row = np.empty(n_labels)
     for c in range(first, last):
         n = n_features[c]
@@ -117,7 +119,9 @@ def scan_labels(
     has no rows). Writes as many as fit; the caller calls again with more room.
     """
     n_labels, flat = np.uint64(residuals.shape[1]), residuals.reshape(-1)
-    value, step = (values, 1) if len(values) else (np.ones(1), 0)
+    one = np.empty(1)
+    one[0] = 1.0
+    value, step = (values, 1) if len(values) else (one, 0)
     g = np.empty(n_labels)
     n = 0
     for i in range(len(columns)):

@@ -31,7 +31,7 @@ _SMALL = 1e-100
 def _row_times(x: Floats, u: np.uint64, matrix: Floats, out: Floats, o: np.uint64, size: int) -> None:
     """out[b] = sum_a x[a] * matrix[a, b]; x and out begin inside flat arrays."""
     if size >= WIDTH and size <= WIDEST:
-        products(matrix, 0, x, u, out, o, size)
+        products(matrix, 0, x, u, out, o, size)  # type: ignore[arg-type] # unsigned ones do
         return
     n = np.uint64(size)
     for b in range(n):

@@ -32,8 +32,8 @@ def _sweep_back(
             kept[n_kept] = b
             n_kept += np.uint64(1) if after[b] + high[b] >= floor else np.uint64(0)
         for i in range(max(n_kept, np.uint64(1))):
-            b = np.uint64(kept[i])
-            row, more = b * n, after[b]
+            label = np.uint64(kept[i])
+            row, more = label * n, after[label]
             for a in range(n):
                 value = turned[row + a] + more
                 best[here + a] = value if i == np.uint64(0) or value > best[here + a] else best[here + a]
@@ -42,13 +42,13 @@ def _sweep_back(
 @inner_kernel
 def _follow(start: int, length: int, n_labels: int, node: Floats, table: Floats, best: Floats, out: UInts32) -> None:
     """From left to right the smallest label that reaches the best score; the same sums as from right to left."""
-    n, before = np.uint64(n_labels), np.uint64(0)
-    for u in range(np.uint64(length)):
-        t = np.uint64(start) + u
-        pick, top = np.uint64(0), -np.inf
-        for b in range(n):
-            pair = table[before * n + b] if u > np.uint64(0) else 0.0
-            value = pair + (node[t * n + b] + best[(u + np.uint64(1)) * n + b])
+    before = 0
+    for u in range(length):
+        t = start + u
+        pick, top = 0, -np.inf
+        for b in range(n_labels):
+            pair = table[before * n_labels + b] if u > 0 else 0.0
+            value = pair + (node[t * n_labels + b] + best[(u + 1) * n_labels + b])
             if value > top:
                 pick, top = b, value
         out[t] = pick

@@ -30,7 +30,9 @@ def key_scores(
 ) -> None:
     """out[row, b] = sum of w over the entries of each row; `values` is empty for indicators."""
     n, flat = np.uint64(out.shape[1]), out.reshape(-1)
-    value, step = (values, 1) if len(values) else (np.ones(1), 0)
+    one = np.empty(1)
+    one[0] = 1.0
+    value, step = (values, 1) if len(values) else (one, 0)
     for row in range(first, last):
         at = np.uint64(row) * n
         for b in range(n):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Bytes that an ascent may take for an entry (column, token) of the problem: a fraction of what steps take.
 _MOST_BYTES = 64
+_COLUMNS_AT_ONCE = 4096
 
 
 class ChainAscent:
@@ -74,6 +75,18 @@ class ChainAscent:
         return features[order], w[order]
 
     def _nonzero(self, kind: int, columns: Ints, z: Floats32, group: Ints) -> tuple[Ints, Floats]:
+        """Features of some columns, and their weights that are not 0; a part of the columns at a time, for memory."""
+        features, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+        for first in range(0, len(z), _COLUMNS_AT_ONCE):
+            part = slice(first, first + _COLUMNS_AT_ONCE)
+            w = self._weights_of(z[part], group[part])
+            row, assignment = np.nonzero(w)
+            features.append(self._features(kind, columns[part][row], assignment))
+            weights.append(w[row, assignment])
+        return np.concatenate(features), np.concatenate(weights)
+
+    def _weights_of(self, z: Floats32, group: Ints) -> Floats:
+        """Sum over the members k of each row's group of soft(z, l1_k) / l2_k."""
         w, ptr = scratch.zeros(z.shape), self._members.ptr
         sizes = np.diff(ptr)[group]
         for k in range(int(sizes.max(initial=0))):
@@ -81,8 +94,7 @@ class ChainAscent:
             members, size = ptr[group[some]] + k, np.abs(z[some])
             excess = np.maximum(size - self._members.l1[members, None], 0.0) * self._members.inverse[members, None]
             w[some] += np.sign(z[some]) * excess
-        row, assignment = np.nonzero(w)
-        return self._features(kind, columns[row], assignment), w[row, assignment]
+        return w
 
     def _features(self, kind: int, columns: Ints, assignments: Ints | int) -> Ints:
         each = np.broadcast_to(assignments, columns.shape).astype(np.uint32)
