@@ -19,7 +19,7 @@ import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
 from vcrf.kernels.one_sentence import Sequences, Work, add, residuals
-from vcrf.types import Floats, Ints, UInts8, UInts32
+from vcrf.types import Floats, Ints, UInts8
 
 FOBOS, CUMULATIVE, SUBGRADIENT = 0, 1, 2
 
@@ -28,9 +28,9 @@ class Occurrences(NamedTuple):
     """Columns of each sentence, and where in it they occur: indices of tokens in the sentence, and values."""
 
     ptr: Ints
-    columns: UInts32
+    columns: Ints
     at: Ints
-    tokens: UInts32
+    tokens: Ints
     values: Floats
 
 
@@ -174,12 +174,12 @@ def score(seen: Occurrences, i: int, n: int, n_labels: int, w: Floats, blocks: B
     work.node[: n * n_labels] = 0.0
     work.pair[: n * size] = 0.0
     for j in range(seen.ptr[i], seen.ptr[i + 1]):
-        c = np.int64(seen.columns[j])
+        c = seen.columns[j]
         has_labels, has_pairs = blocks.is_live[0, c] == 1, blocks.is_live[1, c] == 1
         if not has_labels and not has_pairs:
             continue
         for e in range(seen.at[j], seen.at[j + 1]):
-            t = np.int64(seen.tokens[e])
+            t = seen.tokens[e]
             x = seen.values[e] if len(seen.values) else 1.0
             if has_labels:
                 add(w, c * stride, x, work.node, t * n_labels, n_labels)
@@ -199,7 +199,7 @@ def visit(order: Ints, data: Sequences, seen: Occurrences, n_labels: int, weight
     for i in order:
         n = data.ptr[i + 1] - data.ptr[i]
         for j in range(seen.ptr[i], seen.ptr[i + 1]):
-            c = np.int64(seen.columns[j])
+            c = seen.columns[j]
             pay(weights, blocks, 0, c, c * stride, n_labels, rule, clock, eta * kappa)
             pay(weights, blocks, 1, c, c * stride + n_labels, size, rule, clock, eta * kappa)
         if n > 0:
@@ -207,7 +207,7 @@ def visit(order: Ints, data: Sequences, seen: Occurrences, n_labels: int, weight
             values[i] = residuals(data, i, n_labels, work)
             for j in range(seen.ptr[i], seen.ptr[i + 1]):
                 for kind in range(2):
-                    if blocks.strength[kind, np.int64(seen.columns[j])] < np.inf:
+                    if blocks.strength[kind, seen.columns[j]] < np.inf:
                         _step_column(
                             seen, j, kind, n_labels, weights, blocks, work, rule, eta * data.weights[i], clock + tick,
                             eta * kappa,
@@ -220,7 +220,7 @@ def visit(order: Ints, data: Sequences, seen: Occurrences, n_labels: int, weight
 def _step_column(seen: Occurrences, j: int, kind: int, n_labels: int, weights: Weights, blocks: Blocks, work: Work,
                  rule: int, eta: float, after: float, length: float) -> None:  # fmt: skip
     """The step of a column of the sentence, from the residuals where it occurs."""
-    c = np.int64(seen.columns[j])
+    c = seen.columns[j]
     size = n_labels if kind == 0 else n_labels * n_labels
     first = c * blocks.stride + (0 if kind == 0 else n_labels)
     found = work.node if kind == 0 else work.pair
@@ -230,14 +230,14 @@ def _step_column(seen: Occurrences, j: int, kind: int, n_labels: int, weights: W
     if begin == end:
         return
     if end - begin == 1 and len(seen.values) == 0:
-        t = np.int64(seen.tokens[begin])
+        t = seen.tokens[begin]
         reach = work.largest[2 * t + kind]
         _move(weights, blocks, kind, c, first, size, found, t * size, reach, rule, eta, after, length)
         return
     reach = 0.0
     for e in range(begin, end):
         x = abs(seen.values[e]) if len(seen.values) else 1.0
-        reach += x * work.largest[2 * np.int64(seen.tokens[e]) + kind]
+        reach += x * work.largest[2 * seen.tokens[e] + kind]
     threshold = blocks.strength[kind, c] * (after - blocks.last[kind, c])
     if rule == FOBOS and blocks.is_live[kind, c] == 0 and eta * reach <= threshold:
         blocks.last[kind, c] = after
@@ -245,7 +245,7 @@ def _step_column(seen: Occurrences, j: int, kind: int, n_labels: int, weights: W
     work.gradient[:size] = 0.0
     for e in range(begin, end):
         x = seen.values[e] if len(seen.values) else 1.0
-        add(found, np.int64(seen.tokens[e]) * size, x, work.gradient, 0, size)
+        add(found, seen.tokens[e] * size, x, work.gradient, 0, size)
     _move(weights, blocks, kind, c, first, size, work.gradient, 0, reach, rule, eta, after, length)
 
 
@@ -261,9 +261,9 @@ def gradient(data: Sequences, seen: Occurrences, n_labels: int, w: Floats, block
         score(seen, i, n, n_labels, w, blocks, work)
         values[i] = residuals(data, i, n_labels, work)
         for j in range(seen.ptr[i], seen.ptr[i + 1]):
-            c = np.int64(seen.columns[j])
+            c = seen.columns[j]
             for e in range(seen.at[j], seen.at[j + 1]):
-                t = np.int64(seen.tokens[e])
+                t = seen.tokens[e]
                 x = data.weights[i] * (seen.values[e] if len(seen.values) else 1.0)
                 if blocks.strength[0, c] < np.inf:
                     add(work.node, t * n_labels, x, out, c * stride, n_labels)

@@ -194,7 +194,7 @@ def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
     columns, example_of = problem.columns, problem.example_of
     sentence = example_of[columns.positions]
     order = np.argsort(sentence, kind="stable")  # positions are listed by column, and in order
-    column = np.repeat(np.arange(len(columns), dtype=np.uint32), np.diff(columns.ptr))[order]
+    column = np.repeat(np.arange(len(columns)), np.diff(columns.ptr))[order]
     sentence = sentence[order]
     is_first = np.ones(len(order), bool)
     is_first[1:] = (column[1:] != column[:-1]) | (sentence[1:] != sentence[:-1])
@@ -202,7 +202,7 @@ def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
     tokens = columns.positions[order] - problem.sent_ptr[sentence]
     return kernels.sgd.Occurrences(
         np.searchsorted(sentence[first], np.arange(problem.text.n_sentences + 1)).astype(np.int64),
-        column[first], np.append(first, len(order)).astype(np.int64), tokens.astype(np.uint32),
+        column[first], np.append(first, len(order)).astype(np.int64), tokens.astype(np.int64),
         columns.values[order] if len(columns.values) else np.zeros(0),
     )  # fmt: skip
 
@@ -222,7 +222,17 @@ def _work(longest: int, n_labels: int) -> kernels.one_sentence.Work:
     n, size = longest * n_labels, n_labels * n_labels
     label, pairs = [np.zeros(n) for _ in range(6)], [np.zeros(longest * size) for _ in range(2)]
     return kernels.one_sentence.Work(
-        label[0], pairs[0], label[1], pairs[1], *label[2:], np.zeros(n_labels), np.zeros(size), np.zeros(2 * longest)
+        label[0],
+        pairs[0],
+        label[1],
+        pairs[1],
+        label[2],
+        label[3],
+        label[4],
+        label[5],
+        np.zeros(n_labels),
+        np.zeros(size),
+        np.zeros(2 * longest),
     )
 
 
