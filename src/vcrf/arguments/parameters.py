@@ -248,7 +248,7 @@ FUNCTIONS = (
     Parameter("dev_split", None, Other("str"), "Split of the development data; without --dev, of DATA itself.",
               flag="--dev-split", metavar="NAME"),
     Parameter("tag", None, Other("str or int"),
-              "Column of the labels: a name, or a number from 0; upos+feats: a bundle of columns.",
+              "Column of the labels, a number from 0, or a bundle.",
               flag="--tag", metavar="upos|xpos|upos+feats|N"),
     Parameter("form", None, Other("int"), "Column of the tokens: by default 1 in CoNLL-U, 0 in a column file.",
               flag="--form", metavar="N"),

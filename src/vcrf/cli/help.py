@@ -12,7 +12,7 @@ RARE = {
     "train": {
         "--form", "--input-format", "--families", "--words", "--tags", "--affix", "--complexities", "--patience",
         "--complexity-strength", "--base-strength", "--norm", "--l1-ratio", "--count-power", "--factors", "--loss",
-        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start",
+        "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start", "--components",
         "--seed", "--folds", "--plot", "--watch-port",
     },
     "tag": {
