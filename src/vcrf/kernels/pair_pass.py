@@ -76,12 +76,21 @@ def _step(
 
 @fast_kernel
 def _scaled(x: Floats, y: Floats, scale: float, out: Floats) -> float:
-    """Out = scale * x * y; returns its sum."""
-    total = 0.0
+    """Out = scale * x * y; returns its sum.
+
+    Two loops: whether one that stores and sums is vectorised is decided when it runs, by where the arrays are, and the
+    order of the sum with it.
+    """
     for b in range(len(out)):
-        z = scale * x[b] * y[b]
-        out[b] = z
-        total += z
+        out[b] = scale * x[b] * y[b]
+    return _sum(out)
+
+
+@kernel
+def _sum(x: Floats) -> float:
+    total = 0.0
+    for b in range(len(x)):
+        total += x[b]
     return total
 
 

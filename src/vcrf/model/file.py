@@ -70,6 +70,8 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 # A file with components has this format version: an older vcrf would take their weights for those of tag patterns.
 COMPONENTS_VERSION = 3
+# Fields with tensors of their own, which are there if the field is.
+TENSORS = ("components",)
 # A field with a default may be missing in a file that is older than the field.
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,10 +28,9 @@ from vcrf.structures.pairs import (
     is_sparse,
     may_use_pairs,
     pair_potentials,
-    parts_of,
     scan_plain_pairs,
 )
-from vcrf.structures.plan import ChainPlan, compile_features, plan_of_tokens
+from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
@@ -93,8 +91,7 @@ class Chain:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         plan = compile_features(self.problem, self.groups, features)
         if self.may_use_pairs:
-            tokens = [int(self.problem.sent_ptr[i]) for i in parts_of(self.problem)]
-            plan = replace(plan, scored=[plan_of_tokens(plan, a, b) for a, b in pairwise(tokens)])
+            plan = replace(plan, scored=without_empty_keys(plan))
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
     @property

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import kernels, scratch
+from vcrf import kernels
 from vcrf.structures.hard import redo_hard_sentence
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.scan import scan_labels
@@ -22,7 +22,7 @@ from vcrf.structures.sums import ArcVariances, ChainSums, Found, make_sums
 from vcrf.structures.tables import build_tables, key_scores, slot_corrections
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
-from vcrf.workers import Workers, cut
+from vcrf.workers import cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
@@ -35,8 +35,8 @@ MANY_LABELS = 128
 _ARCS_PER_PAIR = 8
 # A pair counts as work at one of so many tokens: four times as many join the working set at a scan, the worst first.
 PAIRS_PER_SCAN = 2000
-# Scores by key, and sums of all pairs, are made in so many parts, of so many tokens at a time.
-PARTS, _TOKENS = 8, 1024
+# Sums of all pairs are made in so many parts, of so many tokens at a time.
+PARTS, _TOKENS = 4, 1024
 
 
 def may_use_pairs(problem: Problem) -> bool:
@@ -44,11 +44,6 @@ def may_use_pairs(problem: Problem) -> bool:
     columns = np.flatnonzero(problem.has_order(2)) if problem.order == 2 else np.zeros(0, np.int64)
     is_plain = len(columns) == 1 and columns[0] == problem.bias_column
     return problem.n_labels >= MANY_LABELS and is_plain and not problem.is_partial
-
-
-def parts_of(problem: Problem) -> list[int]:
-    """Bounds of the parts of the sentences."""
-    return cut(problem.sent_ptr, PARTS)
 
 
 def is_sparse(plan: ChainPlan, n_labels: int) -> bool:
@@ -88,6 +83,11 @@ class PairPotentials:
         """Gradient of the plan's pairs: their counts."""
         return counts
 
+    @property
+    def scored(self) -> ChainPlan:
+        """The plan that scores are of."""
+        return self.plan if self.plan.scored is None else self.plan.scored
+
     @cached_property
     def _dense(self) -> Tables:
         """Tables of all pairs, for sentences in the log domain."""
@@ -101,16 +101,17 @@ class PairPotentials:
 
     def _pass(self, output: kernels.blocks.PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
         problem, span = self.chain.problem, self._span
+        spare = self.chain.spare
+        scores = key_scores(self.scored, self.w, spare.rows(len(self.scored.row_ptr) - 1), self.chain.workers)
         n_labels, n_pairs = problem.n_labels, len(self.plan.table_features)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         has_outer = self.has_outer and not values_only
-        parts = parts_of(problem)
+        parts = cut(problem.sent_ptr, PARTS)
         number = {a: i for i, a in enumerate(parts)}
         counts = np.zeros((len(parts), n_pairs))
         outer = np.zeros((len(parts) if has_outer else 0, n_labels, n_labels))
 
         def part(first: int, last: int) -> None:
-            scored, scores = self._scores(number[first])
             n_tokens = int(problem.sent_ptr[last] - problem.sent_ptr[first])
             inside = cut(problem.sent_ptr[first : last + 1] - problem.sent_ptr[first], max(n_tokens // _TOKENS, 1))
             for a, b in pairwise(inside):
@@ -118,7 +119,7 @@ class PairPotentials:
                 t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
                 alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
                 kernels.pair_pass.pair_pass(
-                    sentences, i, j, n_labels, scored.rows, scores, self.pairs, span,
+                    sentences, i, j, n_labels, self.scored.rows, scores, self.pairs, span,
                     values_only, counts[number[first]], alpha, back, output,
                 )  # fmt: skip
                 if has_outer:
@@ -128,17 +129,12 @@ class PairPotentials:
         self.chain.workers.run(part, parts)
         expected = outer.sum(axis=0) * self._factors() if has_outer else np.zeros((0, 0))
         total = counts.sum(axis=0)
-        self._redo_hard(sentences, parts, output, total, expected)
+        self._redo_hard(sentences, scores, output, total, expected)
+        spare.give_back_rows(scores)
         return Found(
             output.values, output.residuals.reshape(-1, n_labels), output.cor_residuals, total,
             int(np.count_nonzero(output.hard)), messages=expected,
         )  # fmt: skip
-
-    def _scores(self, part: int) -> tuple[ChainPlan, Floats]:
-        """The plan of a part of the tokens, and its scores of single labels by key."""
-        scored = self.plan.scored[part]
-        scores = scratch.empty((len(scored.row_ptr) - 1, self.chain.problem.n_labels))
-        return scored, key_scores(scored, self.w, scores, Workers(1))
 
     def _factors(self) -> Floats:
         """Factors of all pairs, (L, L)."""
@@ -150,22 +146,17 @@ class PairPotentials:
     def _redo_hard(
         self,
         sentences: kernels.blocks.Sentences,
-        parts: list[int],
+        scores: Floats,
         output: kernels.blocks.PassOutput,
         counts: Floats,
         expected: Floats,
     ) -> None:
         """Do the flagged sentences in the log domain, on all pairs."""
         problem, n_labels = self.chain.problem, self.chain.problem.n_labels
-        known: tuple[int, Any] = (-1, None)
         for i in np.flatnonzero(output.hard).tolist():
-            number = int(np.searchsorted(parts, i, side="right")) - 1
-            if number != known[0]:
-                known = number, self._scores(number)
-            scored, scores = known[1]
             t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
             node = np.empty((t1 - t0) * n_labels)
-            kernels.potentials.node_scores(scored.rows, scores, t0, t1, node)
+            kernels.potentials.node_scores(self.scored.rows, scores, t0, t1, node)
             tables = self._dense
             found = np.zeros(len(tables.log))
             arcs = redo_hard_sentence(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +70,8 @@ class ChainPlan:
 
     Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
     one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
-    its code the other way round. `arcs` is for passes on a pattern automaton. `scored` are plans for scores of
-    many labels, each for a part of the tokens: see `plan_of_tokens`.
+    its code the other way round. `arcs` is for passes on a pattern automaton. `scored` is the plan without the keys
+    that have no features, for scores of many labels: see `without_empty_keys`.
     """
 
     features: Ints
@@ -108,7 +108,7 @@ class ChainPlan:
     cor_bounds: list[int]
     arcs: ArcPlan | None = None
     components: ComponentPlan | None = None
-    scored: list[ChainPlan] = field(default_factory=list)
+    scored: ChainPlan | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -219,39 +219,19 @@ def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple
     return row_ptr, labels, entries, values
 
 
-def plan_of_tokens(plan: ChainPlan, first: int, last: int) -> ChainPlan:
-    """A plan that scores some tokens as the plan does, with rows for their keys with features; row 0 is nothing."""
+def without_empty_keys(plan: ChainPlan) -> ChainPlan:
+    """A plan that scores the same by fewer rows: those of keys with features; row 0 is nothing. For scores alone."""
+    counts = np.diff(plan.row_ptr)
     parts = plan.components
-    has_features = np.diff(plan.row_ptr) > 0
-    if parts is not None:
-        has_features |= np.diff(parts.row_ptr) > 0
-    is_there = np.zeros(len(has_features), bool)
-    is_there[plan.rows[first:last]] = True
-    kept = np.flatnonzero(has_features & is_there)
-    number = np.zeros(len(has_features), np.uint32)
+    of_values = np.zeros_like(counts) if parts is None else np.diff(parts.row_ptr)
+    kept = np.flatnonzero((counts > 0) | (of_values > 0))
+    number = np.zeros(len(counts), np.uint32)
     number[kept] = np.arange(1, len(kept) + 1)
-    rows = np.zeros_like(plan.rows)
-    rows[first:last] = number[plan.rows[first:last]]
-    row_ptr, labels, features, values = _take_rows(
-        plan.row_ptr, plan.row_labels, plan.row_features, plan.row_values, kept
-    )
+    zeros = np.zeros(2, np.int64)
+    row_ptr = np.concatenate([zeros, np.cumsum(counts[kept])])
     if parts is not None:
-        taken = _take_rows(parts.row_ptr, parts.row_values, parts.row_features, parts.row_factors, kept)
-        parts = ComponentPlan(parts.table, parts.groups, *taken)
-    return replace(
-        plan, rows=rows, row_ptr=row_ptr, row_labels=labels, row_features=features, row_values=values,
-        row_bounds=cut(row_ptr, _BLOCKS), components=parts,
-    )  # fmt: skip
-
-
-def _take_rows(
-    ptr: Ints, labels: UInts32, features: UInts32, values: Floats, kept: Ints
-) -> tuple[Ints, UInts32, UInts32, Floats]:
-    """Some rows of lists by key, after an empty one."""
-    counts = np.diff(ptr)[kept]
-    place = np.repeat(ptr[kept] - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-    taken = np.concatenate([np.zeros(2, np.int64), np.cumsum(counts)])
-    return taken, labels[place], features[place], values[place] if len(values) else values
+        parts = replace(parts, row_ptr=np.concatenate([zeros, np.cumsum(of_values[kept])]))
+    return replace(plan, rows=number[plan.rows], row_ptr=row_ptr, row_bounds=cut(row_ptr, _BLOCKS), components=parts)
 
 
 def _compile_corrections(
