@@ -412,7 +412,7 @@ def test_many_labels_are_told_before_the_training(tmp_path: Path) -> None:
     """In the words of the command line, while nothing is there to wait for yet."""
     data = tmp_path / "many.tsv"
     data.write_text("".join(f"w{i}\tL{i}\n" + "\n" * (i % 10 == 9) for i in range(3000)), encoding="utf-8")
-    with start("train", data, "-o", tmp_path / "m.vcrf", "--threads", 1) as process:
+    with start("train", data, "-o", tmp_path / "m.vcrf", "--threads", 1, "--inference", "dense") as process:
         assert process.stderr is not None
         while b"3,000 labels in tag patterns" not in (line := process.stderr.readline()):
             assert line, "the command ended without a word"

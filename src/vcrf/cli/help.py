@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -49,7 +50,10 @@ class GroupedCommand(TyperCommand):
                 formatter.write_dl(rare)
         elif rare:
             with formatter.section("Rare options, which --help-all describes"):
-                formatter.write_text(" ".join(names.split(" ")[0].rstrip(",") for names, _ in rare))
+                names = " ".join(names.split(" ")[0].rstrip(",") for names, _ in rare)
+                indent = " " * formatter.current_indent
+                for line in textwrap.wrap(names, formatter.width - len(indent), break_on_hyphens=False):
+                    formatter.write(f"{indent}{line}\n")
 
     def _group(self, parameter: Any) -> str:
         if parameter.param_type_name == "argument":

@@ -228,7 +228,7 @@ class Parameters(SequenceEstimator):
             warnings.warn(
                 "`complexities` are what `complexity_strength` multiplies, which is 0 unless given: they do not change "
                 "this training. Pass `complexity_strength`, or choose it by `tune`.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _form(self) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class _Run(Run):
             self.state = self._minimise(self.state, n_steps)
             self._check_settled(self.state)
             # Near the optimum the objective is flat in double precision while the gap still shrinks.
-            is_idle = before - self.state.objective <= self.state.rounding and not self.gap < 0.9 * best_gap
+            is_idle = before - self.state.objective <= 1e-15 * before and not self.gap < 0.9 * best_gap
             n_idle = n_idle + 1 if is_idle else 0
             best_gap = min(best_gap, self.gap)
             if n_idle > 8:
