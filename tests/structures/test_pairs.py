@@ -69,7 +69,7 @@ def test_any_number_of_labels(n_labels):
     rng = np.random.default_rng(n_labels)
     lengths = [0, 1, 2, 3, 4, 5, 6, 9, 30, 300]
     problem = problem_of(rng, n_labels, lengths)
-    chain = Chain(problem, np.ones(len(problem.columns), bool))
+    chain = Chain(problem, np.ones(len(problem.columns), bool), lattice="dense")
     plan = chain.compile(np.array([number_of(problem, f) for f in all_candidates(problem)], np.int64))
     w = 2.0 * rng.normal(size=len(plan))
     loss = TrainingLoss(0.5 * np.ones(len(lengths)))
