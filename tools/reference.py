@@ -30,7 +30,7 @@ MODULES = {
 # What a stranger looks for first.
 FIRST = [
     "VCRF", "GraphCRF", "MultiLabelCRF", "VStructBoost", "VExponential", "M3N", "StructSVM", "Corpus", "Graph",
-    "read_corpus", "load", "vote",
+    "read_corpus", "load", "load_tagger", "vote", "learn_vote",
 ]  # fmt: skip
 LISTED = {
     "vcrf.labelling.explain": ["explain", "TokenExplanation", "Contribution"],
