@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+from vcrf import kernels
 from vcrf.kernels._jit import fast_kernel, kernel
 
 _ROUND = 6755399441055744.0
@@ -23,3 +27,18 @@ def test_a_kernel_called_first_by_a_fast_one_keeps_the_order_of_its_sums():
     assert _caller(0.3) == 0.0
     assert _rounded(0.3) == 0.0
     assert _rounded(2.6) == 3.0
+
+
+def test_only_kernels_call_inner_ones():
+    """They have no entry for Python: a call from there ends the process."""
+    room = Path(kernels.__file__).parent
+    inner = {
+        (path.stem, name)
+        for path in room.glob("*.py")
+        for name in re.findall(r"^@inner_\w+\ndef (\w+)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert len(inner) > 100
+    for path in room.parent.rglob("*.py"):
+        if room not in path.parents:
+            text = path.read_text("utf-8")
+            assert not inner & set(re.findall(r"kernels\.(\w+)\.(\w+)", text)), path
