@@ -29,6 +29,21 @@ def who(_: int) -> int:
     return os.getpid()
 
 
+BEFORE: set[multiprocessing.process.BaseProcess] = set()
+
+
+@pytest.fixture(autouse=True)
+def _remember() -> None:
+    """Processes of other tests, joblib's for instance, which stay for a while."""
+    BEFORE.clear()
+    BEFORE.update(multiprocessing.active_children())
+
+
+def children() -> set[multiprocessing.process.BaseProcess]:
+    """Processes of the test at hand."""
+    return set(multiprocessing.active_children()) - BEFORE
+
+
 @pytest.fixture(params=["here", "fork", "spawn"])
 def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """One job, or two in processes of either kind."""
@@ -41,7 +56,7 @@ def test_results_come_in_order(jobs: int) -> None:
     """However many there are, and nothing is left of the processes."""
     for n in (0, 1, 2, 30):
         assert list(map_in_order(square, range(n), jobs)) == [i * i for i in range(n)]
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 def test_an_error_comes_where_it_is(jobs: int) -> None:
@@ -56,7 +71,7 @@ def test_an_error_comes_where_it_is(jobs: int) -> None:
         assert [next(results) for _ in range(3)] == [1, 4, 9]
         with pytest.raises(InputError, match=message):
             next(results)
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 def test_a_short_input_starts_no_process() -> None:
@@ -78,8 +93,8 @@ def test_leaving_early_ends_the_processes() -> None:
 
     with closing(cast(Any, map_in_order(square, items(), 2))) as results:
         assert [next(results) for _ in range(3)] == [0, 1, 4]
-        assert len(multiprocessing.active_children()) == 2
-    assert not multiprocessing.active_children()
+        assert len(children()) == 2
+    assert not children()
     assert len(taken) < 20
 
 
@@ -88,4 +103,4 @@ def test_a_process_that_dies_is_told() -> None:
     """With what to do."""
     with pytest.raises(VcrfError, match=r"enough memory.*--jobs"):
         list(map_in_order(square, [1, 2, 99, 3], 2))
-    assert not multiprocessing.active_children()
+    assert not children()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,15 +15,15 @@ from vcrf.errors import InputError
 from vcrf.trust import Calibration, set_threshold
 
 
-def mean_miss(calibration: Calibration, q: float, unit: str) -> float:
-    """By loops; what has no probability is in no set."""
-    total = 0.0
+def mean_miss(calibration: Calibration, q: float, unit: str) -> Fraction:
+    """By loops, in fractions, so that ties are ties; what has no probability is in no set."""
+    total = Fraction(0)
     for a, b in zip(calibration.ptr, calibration.ptr[1:], strict=False):
         missed = [
             w and (p < q or p == 0.0)
             for p, w in zip(calibration.true_probability[a:b], calibration.is_wrong[a:b], strict=True)
         ]
-        total += (sum(missed) / (b - a)) if unit == "token" else any(missed)
+        total += Fraction(sum(map(int, missed)), int(b - a)) if unit == "token" else any(missed)
     return total / calibration.n_sentences
 
 
@@ -39,9 +40,11 @@ def calibrations(draw: st.DrawFn) -> Calibration:
 @given(calibrations(), st.sampled_from([0.04, 0.1, 0.3, 0.5]), st.sampled_from(["token", "sentence"]))
 def test_threshold_is_the_largest_that_keeps_the_bound(calibration: Calibration, miss: float, unit: str) -> None:
     """Every candidate is tried: the probabilities that occur, and one above them all."""
-    n = calibration.n_sentences
-    tried = [q for q in [*np.arange(7) / 8, 2.0] if n / (n + 1) * mean_miss(calibration, q, unit) + 1 / (n + 1) <= miss]
-    if not tried and 1 / (n + 1) <= miss:
+    n, allowed = calibration.n_sentences, Fraction(str(miss))
+    tried = [
+        q for q in [*np.arange(7) / 8, 2.0] if (n * mean_miss(calibration, q, unit) + 1) / Fraction(n + 1) <= allowed
+    ]
+    if not tried and Fraction(1, n + 1) <= allowed:
         with pytest.raises(InputError, match="no set has these"):
             set_threshold(calibration, miss, unit)
         return
