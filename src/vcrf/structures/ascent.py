@@ -103,7 +103,9 @@ class ChainAscent:
     def _find_members(self, strengths: Strengths) -> kernels.dual_ascent.Members:
         problem, n_labels = self.problem, self.problem.n_labels
         bias = problem.bias_column
-        has_pairs = 2 in strengths.groups and bias >= 0 and np.isfinite(strengths.limits[2][bias])
+        # With components kind 2 are their values where tag patterns have one label.
+        has_pairs = problem.order >= 2 and 2 in strengths.groups and bias >= 0
+        has_pairs = has_pairs and bool(np.isfinite(strengths.limits[2][bias]))
         pair_labels = np.ones((n_labels, n_labels), np.uint8)
         if has_pairs and problem.observed_for(2):
             pair_labels[:] = _is_observed(problem.observed(2), np.array([bias]), n_labels**2).reshape(n_labels, -1)
