@@ -56,6 +56,8 @@ ASKED_DICTS = [[{"w": "the", "n": 2.5}, {"w": "new", "other": True}, {}], [], [{
 # Share of the cases that also go through the command line: of files that are refused, and of those that work.
 _COMMANDS_REFUSED, _COMMANDS_WORKING = 1 / 1000, 1 / 80
 _OPERATIONS_A_CASE = 4
+# Refusals that need a sentence, or a graph.
+_NOT_FOR_THIS = r".*the constraints leave no label sequence|Example 0(:| has) |A block of this graph needs a table"
 
 
 class State(NamedTuple):
@@ -160,7 +162,9 @@ def _attack_library(content: bytes, rng: np.random.Generator) -> str:
             operations[i](loaded, asked)
         except InputError as error:
             # Not known before there is a sentence, or a graph: one of another kind may be what the model is for.
-            if not re.match(r".*the constraints leave no label sequence|Example 0(:| has) ", str(error)):
+            if not re.match(
+                r".*the constraints leave no label sequence|Example 0(:| has) |A block of this graph needs", str(error)
+            ):
                 raise
             return "works, not for this"
     return "works"

@@ -9,9 +9,11 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
+from hostile import Parts
 from vcrf import VCRF, Graph, GraphCRF, load
 from vcrf.complexity import FamilyCounts, dense_complexity, graph_counts, l1_bound, moment_bound, rademacher
 from vcrf.errors import BudgetError, InputError, NotFittedError
+from vcrf.estimators import file as estimator_file
 from vcrf.estimators.graph_data import read_sample
 from vcrf.families import BIAS, Family, NamedFeature
 from vcrf.graphs import Factor, FactorGraph, chain, grid
@@ -311,6 +313,23 @@ def test_files_clones_and_searches(tmp_path):
     assert clone(model).get_params() == model.get_params()
     search = GridSearchCV(GraphCRF(), {"base_strength": [0.1, 1.0]}, cv=2).fit(X, y)
     assert search.best_params_["base_strength"] in (0.1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("max_table", 2, "max_table is 2, and a table of this model's factors has 4 entries"),
+        ("max_table", "large", "`max_table`"),
+        ("n_jobs", "all", "`n_jobs` must be positive, or None or -1"),
+    ],
+)
+def test_parameters_with_which_no_graph_can_be_labelled_are_refused_when_loaded(name, value, message):
+    """From a file whose checksums are right."""
+    model = GraphCRF().fit([Graph(np.eye(2), [(0, 1)])], [["A", "B"]])
+    parts = Parts(estimator_file.to_bytes(model))
+    parts.document["parameters"][name] = value
+    with pytest.raises(InputError, match=message):
+        estimator_file.from_buffer(parts.assemble(), "m")
 
 
 def test_explanations_sum_to_the_difference():

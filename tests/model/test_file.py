@@ -794,6 +794,8 @@ WRONG = {
     "seed no number": (document("parameters", "random_state", to="one"), "`random_state` must be None, an integer of"),
     "seed no integer": (document("parameters", "random_state", to=0.5), "`random_state` must be None, an integer of"),
     "seed negative": (document("parameters", "random_state", to=-1), "`random_state` must be None, an integer of"),
+    "no threads": (document("parameters", "n_jobs", to=0), "`n_jobs` must be positive, or None or -1"),
+    "threads no number": (document("parameters", "n_jobs", to="[bold]"), "`n_jobs` must be positive, or None or -1"),
     "constraints a number": (
         document("parameters", "constraints", to=7),
         "constraints is nothing that a file can hold",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vcrf import M3N
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.types import Floats
 
@@ -100,3 +101,29 @@ def test_sweeps_never_raise_the_model_though_the_bounds_begin_too_low() -> None:
             before, value = value, model.value(g, w, d)
             assert value <= before + 1e-9 * abs(before)
         np.testing.assert_allclose(product, model.right.T @ d, atol=1e-8)
+
+
+def test_pairs_that_contradict_each_other_give_no_direction_instead_of_one_without_end() -> None:
+    """Steps back along one line out of saturated posteriors: rounding leaves directions in which the model falls."""
+    n, n_refused = 12, 0
+    sizes = [1e-43, 1e-17, 1e-14, 3e-7, 3e-3, 2e-2]
+    groups = Groups(np.full(n // 2, 2, np.int64), np.full(n // 2, 1e-3))
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        line = rng.normal(size=n)
+        steps = np.outer(100.0 * 0.6 ** np.arange(len(sizes)), line).astype(np.float32).astype(np.float64)
+        changes = np.outer(sizes, line) * rng.uniform(0.5, 2.0, n)
+        model = QuasiNewtonModel(groups, np.full(n, 0.1), steps, changes)
+        with np.errstate(over="raise", invalid="raise"):
+            d = model.direction(rng.normal(size=n), rng.normal(size=n), enough=1e-12)
+        n_refused += d is None
+        assert d is None or d @ model.times(d) > 0.0
+    assert n_refused > 0
+
+
+def test_a_fit_whose_old_pairs_contradict_each_other_is_certified_without_a_warning() -> None:
+    """A case of the campaign: the model's steps grew to 1e176."""
+    tagger = M3N(base_strength=0.00524, inference="dense", loss="edit:band=1", norm="group", recipe="paper", tags=4)
+    X = [[["w=b", "w=é"]], [[], []], [["w=Ab-1"]]]
+    tagger.fit(X, [[0], [0, 1], [1]], sample_weight=[0.75, 1.0, 1.5])
+    assert tagger.gap_ <= tagger.tol_ * tagger.objective_

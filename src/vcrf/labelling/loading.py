@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcrf.arguments.inputs import generator_of
+from vcrf.arguments.parameters import check
+from vcrf.arguments.running import n_threads
 from vcrf.decoding.constraints import as_constraints, check_constraints
 from vcrf.errors import InputError
 from vcrf.labelling.tagger import ModelTagger
@@ -101,3 +104,15 @@ def check_use(params: Mapping[str, Any], model: Model) -> None:
     if params.get("constraints") is not None:
         as_constraints(params["constraints"]).check(model.labels)
     generator_of(params.get("random_state"))
+    n_threads(params.get("n_jobs"))
+    if isinstance(model, GraphModel) and "max_table" in params:
+        _check_tables(params["max_table"], model)
+
+
+def _check_tables(max_table: Any, model: GraphModel) -> None:
+    """Refuse tables that hold no factor: a graph that has one could not be labelled, however it is cut."""
+    check("max_table", max_table)
+    kinds = model.kinds
+    largest = max(prod(len(kinds.labels[t]) for t in kind.types) for kind in kinds.kinds)
+    if max_table < largest:
+        raise InputError(f"max_table is {max_table}, and a table of this model's factors has {largest:,} entries")

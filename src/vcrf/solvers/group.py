@@ -250,8 +250,7 @@ class _Run(Run):
     def _step(self) -> bool:
         """One proximal quasi-Newton step; whether the objective could be lowered."""
         point = self.point
-        model = QuasiNewtonModel(self.groups, self.curvature, *self.memory.pairs())
-        d = model.direction(point.g, point.w)
+        d = self._direction()
         # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
         longest = _LONGEST_STEP * (1.0 + float(np.abs(point.w).max(initial=0.0)))
         d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
@@ -270,6 +269,16 @@ class _Run(Run):
             raise refusal
         self.memory.clear()
         return False
+
+    def _direction(self) -> Floats:
+        """The minimiser of the model of as many of the newest pairs as have one; without any B is a diagonal."""
+        steps, changes = self.memory.pairs()
+        while True:
+            d = QuasiNewtonModel(self.groups, self.curvature, steps, changes).direction(self.point.g, self.point.w)
+            if d is not None:
+                return d
+            older = (len(steps) + 1) // 2
+            steps, changes = steps[older:], changes[older:]
 
     def _is_closer(self, point: _Point, new: _Point, decrease: float) -> bool:
         """Whether a step that objectives cannot judge, because they are rounded, comes closer to the optimum."""

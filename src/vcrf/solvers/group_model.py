@@ -18,6 +18,8 @@ from vcrf.types import Bools, Floats, Ints
 # How coordinate descent and Newton steps alternate.
 _SWEEPS = 3
 _ROUNDS = 12
+# Pairs have 4 bytes a number: B and its diagonal differ by less than this share of d'Dd where no digit of d'Bd is left.
+_DIGITS = 1e-9
 
 
 class Groups:
@@ -64,8 +66,12 @@ class QuasiNewtonModel:
         self.right = np.ascontiguousarray(np.concatenate([scaled, changes]).T)
         self.left = self.right @ np.linalg.inv(self.middle)
 
-    def direction(self, g: Floats, w: Floats, enough: float = 0.1) -> Floats:
-        """Minimiser of q, until a round brings less than the share `enough` of the whole decrease."""
+    def direction(self, g: Floats, w: Floats, enough: float = 0.1) -> Floats | None:
+        """Minimiser of q, until a round brings less than the share `enough` of the whole decrease; None if q has none.
+
+        On paper B is positive definite. Where old pairs contradict each other by their rounding it is not, and q falls
+        for ever.
+        """
         groups = self.groups
         d, product = np.zeros(len(w)), np.zeros(self.left.shape[1])
         largest = np.zeros(len(groups))
@@ -78,6 +84,8 @@ class QuasiNewtonModel:
                     groups.first, groups.strengths, g, w, self.diagonal, self.left, self.right, bounds, d, product
                 )
             d = self._improve_on_face(g, w, d)
+            if not self._is_curved(d):
+                return None
             product = self.right.T @ d
             before, value = value, self.value(g, w, d)
             if before - value <= enough * (first - value):
@@ -87,6 +95,9 @@ class QuasiNewtonModel:
     def value(self, g: Floats, w: Floats, d: Floats) -> float:
         """q(d)."""
         return float(g @ d) + 0.5 * float(d @ self.times(d)) + self.groups.penalty(w + d)
+
+    def _is_curved(self, d: Floats) -> bool:
+        return bool(d @ self.times(d) >= _DIGITS * (d @ (self.diagonal * d)))
 
     def times(self, d: Floats) -> Floats:
         """B d."""

@@ -45,8 +45,8 @@ class LbfgsMemory:
         return len(self._order)
 
     def add(self, step: Floats, change: Floats) -> None:
-        """Remember a pair, if it has positive curvature; the oldest gives way."""
-        if not is_curved(step, change):
+        """Remember a pair, if it has positive curvature, also once it is rounded; the oldest gives way."""
+        if not (is_curved(step, change) and is_curved(step.astype(np.float32), change.astype(np.float32))):
             return
         if self._steps.shape[1] != len(step):
             self._order = []
