@@ -146,7 +146,6 @@ def test_pictures_of_points_left_out_and_of_no_mistakes(results: Results) -> Non
 
 def test_curves_of_a_grid_of_axes(results: Results) -> None:
     """The L1-CRF's points lie on one curve, those with a complexity strength on another; (0, 0) on none."""
-    cells = results.cells(0.0)
     for runs in results.points.values():
         for points in runs.values():
             points[:] = [
@@ -156,7 +155,7 @@ def test_curves_of_a_grid_of_axes(results: Results) -> None:
             points[1] = points[1]._replace(complexity_strength=0.001)
             points.append(points[-1]._replace(base_strength=0.0, n_active=10_000))
     axes = replace(results, plan=replace(results.plan, grid=results.plan.grid._replace(is_axes=True)))
-    left, right = curves(axes, cells).axes
+    left, right = curves({cell: results.points[cell] for cell in results.cells(0.0)}).axes
     drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in left.lines}
     assert drawn == {
         "L1-CRF": ([100.0, 9.0], [pytest.approx(22.0), pytest.approx(70.0)]),

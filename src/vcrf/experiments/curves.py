@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf.experiments.plan import Cell, Results
+from vcrf.experiments.plan import Cell
 from vcrf.experiments.tasks import Point
 from vcrf.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Points = Mapping[Cell, Mapping[int, list[Point]]]
 _COUNTS = {"n_active": "weights, twins counted once", "n_attributes": "attributes, twins counted"}
 
 
-def curves(results: Results, cells: list[Cell]) -> Figure:
-    """A row for each data set: error against weights, and against attributes with twins. Means over runs."""
-    names = list(dict.fromkeys(cell.dataset for cell in cells))
+def curves(results: Points) -> Figure:
+    """A row for each data set: error against weights, and against attributes with twins. Means over runs.
+
+    `results` has the points of each run of each cell; all cells of one share of noise.
+    """
+    names = list(dict.fromkeys(cell.dataset for cell in results))
     figure = new_figure(10.0, 3.8 * len(names))
     for row, name in zip(figure.subplots(len(names), 2, squeeze=False), names, strict=True):
-        own = [cell for cell in cells if cell.dataset == name]
-        lines = {"L1-CRF": _axis(results, own[0], is_crf=True)}
-        lines |= {"VCRF" if cell.method == "paper" else cell.method: _axis(results, cell) for cell in own}
+        own = {cell.method: list(runs.values()) for cell, runs in results.items() if cell.dataset == name}
+        lines = {"L1-CRF": _axis(next(iter(own.values())), is_crf=True)}
+        lines |= {"VCRF" if method == "paper" else method: _axis(runs) for method, runs in own.items()}
         for axes, (count, label) in zip(row, _COUNTS.items(), strict=True):
             for method, points in lines.items():
                 x = [np.mean([getattr(point, count) for point in runs]) for runs in points]
@@ -34,9 +39,9 @@ def curves(results: Results, cells: list[Cell]) -> Figure:
     return figure
 
 
-def _axis(results: Results, cell: Cell, is_crf: bool = False) -> list[tuple[Point, ...]]:
+def _axis(runs: Iterable[list[Point]], is_crf: bool = False) -> list[tuple[Point, ...]]:
     """Points of all runs at each strength of an axis, from strong to weak. (0, 0) is on neither."""
-    runs = [
+    ordered = [
         sorted(
             (
                 p
@@ -45,6 +50,6 @@ def _axis(results: Results, cell: Cell, is_crf: bool = False) -> list[tuple[Poin
             ),
             key=lambda p: -p.complexity_strength - p.base_strength,
         )
-        for points in results.points[cell].values()
+        for points in runs
     ]
-    return list(zip(*runs, strict=True))
+    return list(zip(*ordered, strict=True))

@@ -55,7 +55,9 @@ def _path_picture(results: Results, cells: list[Cell], suffix: str, with_noise: 
             "Test error against sparsity, one strength at a time, mean over runs{}. The L1-CRF is the axis of base "
             "strengths, the others are axes of complexity strengths."
         )
-        return Picture(f"path{suffix}", text.format(with_noise), _svg(curves(results, cells)))
+        return Picture(
+            f"path{suffix}", text.format(with_noise), _svg(curves({cell: results.points[cell] for cell in cells}))
+        )
     text = (
         "Test error against features along the grid, mean over runs{}. A line is a complexity strength, from the "
         "strongest to the weakest base strength; 0 is the L1-CRF."
