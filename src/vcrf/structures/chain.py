@@ -18,10 +18,9 @@ from vcrf.structures.ascent import ChainAscent, chain_ascent
 from vcrf.structures.components import component_gradient, with_components
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
-from vcrf.structures.gradient import gradient_of
+from vcrf.structures.gradient import gradient_by_groups, gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
-from vcrf.structures.many_labels import gradient_by_groups
 from vcrf.structures.pairs import (
     PAIRS_PER_SCAN,
     PairPotentials,

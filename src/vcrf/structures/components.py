@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf import kernels
+from vcrf.structures.gradient import sum_columns
 from vcrf.structures.scan import scan_values
 from vcrf.structures.structure import Scan, Wanted
 from vcrf.types import Floats
@@ -47,13 +48,7 @@ def component_gradient(
         plan.key_bounds,
     )
     for part in components.groups:
-        workers.run(
-            lambda a, b, part=part: kernels.gradient.feature_gradient(  # type: ignore[misc]
-                part.group.col_ptr, part.group.col_keys, part.group.col_values**power, part.first_feature,
-                part.n_features, plan.labels, part.offset, by_key, a, b, g,
-            ),
-            part.bounds,
-        )  # fmt: skip
+        sum_columns(part, plan, part.offset, by_key, g, workers, power)
 
 
 def with_components(chain: Chain, sums: ChainSums, wanted: Wanted, found: Scan) -> Scan:

@@ -26,7 +26,7 @@ from vcrf.workers import cut
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, Tables
-    from vcrf.kernels.pair_pass import SparsePairs
+    from vcrf.kernels.weighted_pairs import SparsePairs
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
 
@@ -118,7 +118,7 @@ class PairPotentials:
                 i, j = first + a, first + b
                 t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
                 alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
-                kernels.pair_pass.pair_pass(
+                kernels.weighted_pairs.weighted_pass(
                     sentences, i, j, n_labels, self.scored.rows, scores, self.pairs, span,
                     values_only, counts[number[first]], alpha, back, output,
                 )  # fmt: skip
@@ -177,7 +177,7 @@ def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -
     oldest, newest = np.divmod(plan.table_codes.astype(np.int64), n_labels)
     ends = np.arange(n_labels + 1)
     order = np.argsort(newest, kind="stable")
-    pairs = kernels.pair_pass.SparsePairs(
+    pairs = kernels.weighted_pairs.SparsePairs(
         np.searchsorted(oldest, ends), newest.astype(np.uint32), factor, factor - base,
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], factor[order] - base,
         base, shift,

@@ -130,7 +130,7 @@ def _shift_and_flag(
 
 
 @kernel
-def pair_pass(
+def weighted_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, pairs: SparsePairs,
     span: float, values_only: bool, counts: Floats, messages: Floats, back: Floats,
     out: PassOutput,
