@@ -258,7 +258,7 @@ def count(runner: Runner, read: Read, families: list[Family], least_mass: float)
     signed = shuffle(runner, of_rows, n)
     m = read.vocabulary.n_sentences
     # Ties are left to count screening.
-    least = max(1, int(least_mass * m * (1.0 - 1e-9))) if np.isfinite(least_mass) else 1
+    least = int(np.ceil(least_mass * m * (1.0 - 1e-9))) if np.isfinite(least_mass) else 1
     merged = [runner.submit(merge_twins, parts, least) for parts in signed]
     found = runner.gather([runner.submit(_first, task) for task in merged])
     n_attributes = sum(runner.gather([runner.submit(count_sources, part, len(sources)) for part in rows]))
