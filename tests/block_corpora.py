@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,7 @@ def cuts(draw: st.DrawFn, max_blocks: int = 4) -> Cut:
     sentences += [["b"]] * n_labels
     inner = draw(st.sets(st.integers(1, len(sentences) - 1), max_size=max_blocks - 1))
     bounds = [0, *sorted(inner), len(sentences)]
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
-    return Cut(sentences, labels, n_labels, [block_of(sentences[a:b], labels[a:b]) for a, b in pairs])
+    return Cut(sentences, labels, n_labels, [block_of(sentences[a:b], labels[a:b]) for a, b in pairwise(bounds)])
 
 
 def block_of(sentences: list[list[str]], labels: list[list[int]]) -> BlockData:
@@ -57,9 +57,7 @@ def block_of(sentences: list[list[str]], labels: list[list[int]]) -> BlockData:
 
 def family_lists() -> st.SearchStrategy[list[Family]]:
     """Families of one label and of pairs, pairs with words among them."""
-    return st.sampled_from([default_families, lambda: paper_families(words=1, tags=2, affix=1), transition_families]).map(
-        lambda make: make()
-    )  # fmt: skip
+    return st.sampled_from([default_families(), paper_families(words=1, tags=2, affix=1), transition_families()])
 
 
 def counted(cut: Cut, families: list[Family], least_mass: float = 0.0) -> tuple[Read, Counted]:

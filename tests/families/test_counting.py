@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from block_corpora import Cut, block_of, counted, cuts, family_lists
 from hypothesis import given
 from hypothesis import strategies as st
 
+from block_corpora import Cut, block_of, counted, cuts, family_lists
 from vcrf.errors import BudgetError
 from vcrf.families import Template, default_families, intern_sentences
 from vcrf.families.columns import read_columns

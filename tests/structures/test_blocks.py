@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from block_corpora import Cut, counted, cuts, family_lists
 from hypothesis import given
 from hypothesis import strategies as st
 
+from block_corpora import Cut, counted, cuts, family_lists
 from vcrf.cluster import Here
 from vcrf.families import default_families, intern_sentences
 from vcrf.losses import HammingLoss
@@ -54,7 +54,9 @@ def test_values_gradients_scans_and_hessians_are_those_of_one_machine(cut: Cut, 
     plans = one.compile(features), many.compile(features)
     found = [objective.scan(plan, w, limits) for objective, plan in zip((one, many), plans, strict=True)]
     (a, seen), (b, met) = found
-    close = (lambda x, y: np.array_equal(x, y)) if len(cut.blocks) == 1 else (lambda x, y: np.allclose(x, y, 1e-9, 1e-12))
+    close = (
+        (lambda x, y: np.array_equal(x, y)) if len(cut.blocks) == 1 else (lambda x, y: np.allclose(x, y, 1e-9, 1e-12))
+    )
     assert close(a.value, b.value)
     assert close(a.gradient, b.gradient)
     assert plans[0].order == plans[1].order

@@ -45,9 +45,7 @@ def train_on_cluster(given: dict[str, Any], began: float) -> None:
 
     output, tagger = given["output"], estimator(given)
     input_format: Any = format_name(given["input_format"])
-    parts, layout = parts_of_files(
-        given["data"], column(given["tag"]), given["split"], input_format, given["form"]
-    )
+    parts, layout = parts_of_files(given["data"], column(given["tag"]), given["split"], input_format, given["form"])
     checkpoint = checkpoint_of(output)
     with _cluster(given["dask"]) as runner, Interrupts() as interrupts:
         say(f"{len(parts)} blocks, {runner.n_workers} workers")

@@ -151,7 +151,7 @@ class Gathered(Candidates):
         return self.longest * float(np.log(self.n_labels))
 
     @property
-    def column_mass(self) -> Floats: 
+    def column_mass(self) -> Floats:
         """Occurrences times the weight of a sentence: all have the same."""
         return np.diff(self.columns.ptr) / self.vocabulary.n_sentences
 
