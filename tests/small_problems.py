@@ -25,7 +25,7 @@ from vcrf.families import (
     transition_families,
 )
 from vcrf.problem import Problem, build_problem
-from vcrf.structures import scan
+from vcrf.structures import pairs, scan
 
 WORD = Template(((0, "word"),))
 _WORDS = ["a", "b", "ab", "ba", "é"]
@@ -41,6 +41,17 @@ def pairs_kept(is_kept: bool) -> Iterator[None]:
         yield
     finally:
         scan._PAIR_USES = saved
+
+
+@contextmanager
+def for_few_labels() -> Iterator[None]:
+    """Small problems take the pairs that have a weight, and classes of labels, too, however many."""
+    saved = pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS
+    pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS = 1, 0, 0, 4
+    try:
+        yield
+    finally:
+        pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS = saved
 
 
 @dataclass(frozen=True, repr=False)

@@ -127,6 +127,14 @@ def test_variants_of_the_protocol(folder: Path, tmp_path: Path, call: Call) -> N
     assert found["runs"] == [0, 5]
 
 
+def test_a_part_of_the_sentences_is_said_in_the_tables(folder: Path, tmp_path: Path, call: Call) -> None:
+    """How many of how many; with fewer than five there are no folds."""
+    args: tuple[Any, ...] = ("reproduce", "--data", folder, *SMALL, "--tables", "results", "--runs", 1, "--jobs", 1)
+    call(*args, "--sentences", 20, "-o", tmp_path)
+    assert "invented: 20 of its 40 sentences, drawn at random." in (tmp_path / "tables.md").read_text(encoding="utf-8")
+    assert "--sentences" in call(*args, "--sentences", 4, "-o", tmp_path, code=2).stderr
+
+
 def test_no_noise_fills_both_tables(folder: Path, tmp_path: Path, call: Call) -> None:
     """The table of noise then repeats the other."""
     found = call("reproduce", "--data", folder, *SMALL, "--noise", 0, "--runs", 1, "--jobs", 1, "-o", tmp_path)

@@ -35,6 +35,12 @@ def tagger(data):
     return VCRF(components="all", base_strength=0.005, n_jobs=1).fit(*data)
 
 
+@pytest.fixture(scope="module")
+def paired(data):
+    """A model with pairs of component values."""
+    return VCRF(components="all", component_pairs="U,#", base_strength=0.003, n_jobs=1).fit(*data)
+
+
 def score(model, tokens, labels):
     """The score of a label sequence, from the features as people see them."""
     from vcrf.families import intern_sentences
@@ -47,6 +53,9 @@ def score(model, tokens, labels):
             feature = features[j]
             if feature.family.startswith("components:"):
                 fires = feature.labels[0] in labels[t].split("|")
+            elif feature.family.startswith("component-pairs:"):
+                before, here = feature.labels
+                fires = t > 0 and before in labels[t - 1].split("|") and here in labels[t].split("|")
             else:
                 k = len(feature.labels)
                 fires = t >= k - 1 and tuple(labels[t - k + 1 : t + 1]) == feature.labels
@@ -54,10 +63,13 @@ def score(model, tokens, labels):
     return total
 
 
-def test_probabilities_are_those_of_the_features(tagger, data) -> None:
+@pytest.mark.parametrize("with_pairs", [False, True])
+def test_probabilities_are_those_of_the_features(tagger, paired, data, with_pairs) -> None:
     """Protects labels, marginals and sums: all label sequences, scored feature by feature."""
+    tagger = paired if with_pairs else tagger
     model, tokens = tagger.model_, data[0][0][:3]
     assert any(f.n_active for f in tagger.families_ if f.name.startswith("components:"))
+    assert any(f.n_active for f in tagger.families_ if f.name.startswith("component-pairs:")) == with_pairs
     every = list(product(tagger.classes_, repeat=len(tokens)))
     scores = np.array([score(model, tokens, labels) for labels in every])
     p = np.exp(scores - scores.max())
@@ -79,6 +91,39 @@ def test_a_model_with_components_is_saved_whole(tagger, data, tmp_path) -> None:
     assert list(again.model_.features()) == list(tagger.model_.features())
     assert again.predict(data[0]) == tagger.predict(data[0])
     assert again.components == "all"
+
+
+def test_pairs_of_component_values_are_saved_explained_and_begun_with(paired, data, tmp_path) -> None:
+    """Protects the file, `explain`, the heaviest features, and a warm start, of models with pairs of values."""
+    from vcrf.labelling.explain import explain
+
+    paired.save(tmp_path / "p.vcrf")
+    again = load(tmp_path / "p.vcrf")
+    assert again.model_.components.pairs == ("U", "#")
+    assert list(again.model_.features()) == list(paired.model_.features())
+    assert again.predict(data[0]) == paired.predict(data[0])
+    shown = [c for sentence in data[0] for word in explain(paired, sentence) for c in word.contributions]
+    assert any(c.family.startswith("component-pairs:") for c in shown)
+    heaviest = paired.model_.heaviest("U=N|C=Acc|#=1", 60)
+    ends = {feature.labels[-1] for feature in heaviest if feature.family.startswith("component-pairs:")}
+    assert ends
+    assert ends <= {"U=N", "#=1"}
+    warm = VCRF(components="all", component_pairs=["#", "U"], base_strength=0.003, n_jobs=1).fit(*data, start=again)
+    assert warm.objective_ == pytest.approx(paired.objective_, rel=1e-3)
+    assert warm.result_.n_passes < paired.result_.n_passes
+
+
+def test_pairs_of_values_go_without_features_of_values(data) -> None:
+    """Protects `component_pairs` alone, their complexities, and an error on held-out sentences that the model makes."""
+    X, y = sentences(10, 2)
+    one = VCRF(component_pairs="U", base_strength=0.003, n_jobs=1).fit(*data, X_dev=X, y_dev=y)
+    names = [family.name for family in one.families_]
+    assert "component-pairs:U" in names
+    assert not any(name.startswith("components:") for name in names)
+    r = {family.name: family.complexity for family in one.families_}
+    assert 0.0 < r["component-pairs:U"] < r["tags:2"]
+    wrong = np.mean([a != b for s, t in zip(y, one.predict(X), strict=True) for a, b in zip(s, t, strict=True)])
+    assert one.history_[-1].dev_error == pytest.approx(wrong)
 
 
 def test_contributions_name_component_values(tagger, data) -> None:
@@ -136,6 +181,11 @@ def test_development_errors_are_those_of_the_model(data) -> None:
         (VCRF(components="all", norm="group"), [["U=N", "U=V"]], "group"),
         (VCRF(components="all", complexities="rademacher"), [["U=N", "U=V"]], "rademacher"),
         (M3N(components="all"), [["U=N", "U=V"]], "m3n"),
+        (VCRF(component_pairs="Case"), [["U=N", "U=V"]], "'Case'"),
+        (VCRF(components="U", component_pairs="C"), [["U=N|C=x", "U=V"]], "component_pairs.*'C'.*There are: U"),
+        (VCRF(component_pairs="U", tags=3), [["U=N", "U=V"]], "two labels at the most"),
+        (VCRF(component_pairs="U", inference="patterns"), [["U=N", "U=V"]], "component_pairs"),
+        (VCRF(component_pairs="U", recipe="paper", solver="sgd"), [["U=N", "U=V"]], "sgd"),
     ],
 )
 def test_what_cannot_have_components_is_refused(estimator, y, message: str) -> None:

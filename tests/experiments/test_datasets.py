@@ -103,6 +103,20 @@ def test_a_file_too_small_for_the_folds_is_refused(folder: Path) -> None:
         read_dataset(DataFile("mine", path, "upos"))
 
 
+def test_a_part_is_drawn_by_the_seed_and_stays_in_order(tmp_path: Path) -> None:
+    """Of a larger file; a smaller one is whole."""
+    path = tmp_path / "mine.conllu"
+    path.write_text("".join(f"1\tw{i:02}\t_\tX\t_\t_\t_\t_\t_\t_\n\n" for i in range(30)), encoding="utf-8")
+    file = DataFile("mine", path, "upos")
+    part, again, other = (read_dataset(file, 12, seed) for seed in (0, 0, 1))
+    drawn = [word for (word,) in unpack(part.blob)[0]]
+    assert len(set(drawn)) == part.n_sentences == 12
+    assert drawn == sorted(drawn)
+    assert (part.n_whole, part.checksum) == (30, again.checksum)
+    assert other.checksum != part.checksum
+    assert read_dataset(file, 30) == read_dataset(file)
+
+
 def test_known_data_sets_have_a_row_in_every_table_of_the_paper() -> None:
     """Names lead to the paper's figures."""
     for known in KNOWN.values():

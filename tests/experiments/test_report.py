@@ -15,6 +15,7 @@ import pytest
 from points import point
 from vcrf.errors import MissingExtraError
 from vcrf.experiments import pictures
+from vcrf.experiments.curves import curves
 from vcrf.experiments.datasets import Dataset
 from vcrf.experiments.document import Code, Picture, Section, Table, to_html, to_markdown
 from vcrf.experiments.plan import Cell, Plan, Results
@@ -141,6 +142,27 @@ def test_pictures_of_points_left_out_and_of_no_mistakes(results: Results) -> Non
         for points in runs.values():
             points[:] = [point._replace(test_wrong=0) for point in points]
     assert len(pictures.draw(results)) == 6
+
+
+def test_curves_of_a_grid_of_axes(results: Results) -> None:
+    """The L1-CRF's points lie on one curve, those with a complexity strength on another; (0, 0) on none."""
+    for runs in results.points.values():
+        for points in runs.values():
+            points[:] = [
+                point._replace(base_strength=0.0 if point.complexity_strength else point.base_strength)
+                for point in points
+            ]
+            points[1] = points[1]._replace(complexity_strength=0.001)
+            points.append(points[-1]._replace(base_strength=0.0, n_active=10_000))
+    axes = replace(results, plan=replace(results.plan, grid=results.plan.grid._replace(is_axes=True)))
+    left, right = curves({cell: results.points[cell] for cell in results.cells(0.0)}).axes
+    drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in left.lines}
+    assert drawn == {
+        "L1-CRF": ([100.0, 9.0], [pytest.approx(22.0), pytest.approx(70.0)]),
+        "VCRF": ([50.0, 70.0], [pytest.approx(11.0), pytest.approx(60.0)]),
+    }
+    assert len(right.lines) == 2
+    assert "one strength at a time" in pictures.draw(axes)[0].caption
 
 
 def test_families_are_named_by_what_they_read() -> None:

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objectives import objective, value_and_gradient
-from small_problems import WORD, Case
+from small_problems import WORD, Case, for_few_labels
 from vcrf.data import SyntheticLanguage
 from vcrf.families import BIAS, Family, component_families, default_families, intern_sentences, transition_families
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Components, build_problem
 from vcrf.solvers.working_set import solve
-from vcrf.structures import pairs
 from vcrf.structures.chain import Chain
 from vcrf.structures.pairs import PairPotentials
 from vcrf.structures.structure import Purpose
-
-
-@contextmanager
-def for_few_labels():
-    """Small problems take the pairs that have a weight too, however many."""
-    saved = pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS
-    pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS = 1, 0, 4
-    try:
-        yield
-    finally:
-        pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._TOKENS = saved
 
 
 def both(case):

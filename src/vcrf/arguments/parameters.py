@@ -241,6 +241,14 @@ ESTIMATOR = (
         flag="--components", metavar="all|NAMES",
     ),
     Parameter(
+        "component_pairs", None, Other("'all', or names of components like 'UPOS,Case'"),
+        "Pairs of values of a component at neighbouring words, like UPOS,Case: Case=Nom before Case=Nom.",
+        "Each component gets a family of its own, with a complexity of its own: tag patterns of two of its values, "
+        "beside those of whole labels, which must not be longer than two. Of many labels a pass costs the labels and "
+        "the pairs of classes that these values tell apart. None: pairs of whole labels alone.",
+        flag="--component-pairs", metavar="all|NAMES",
+    ),
+    Parameter(
         "memory", None, Other('size such as "2GB", or None'),
         "Arrays that grow with the data are in files, and about so much of them is in memory. Same result.",
         'A size: "2GB", "500MB", "1.5GiB" or a number of bytes; the program itself takes about 300 MB of it. The files '

@@ -51,6 +51,9 @@ def reproduce(
     datasets: Annotated[
         str | None, typer.Option(metavar="A,B", help="Names of files without .conllu.gz. Default: all.")
     ] = None,
+    sentences: Annotated[
+        int | None, typer.Option(metavar="N", min=5, help="Draw N sentences of each larger data set. Default: all.")
+    ] = None,
     tables: Annotated[
         str, typer.Option(metavar="A,B", help="What to find out: results, features, noise.")
     ] = "results,features,noise",
@@ -133,7 +136,7 @@ def reproduce(
     _make_directory(output)
     try:
         with Store(output / STORE) as store:
-            loaded, unread = _read(files)
+            loaded, unread = _read(files, sentences, seed)
             plan = Plan(loaded, compared, chosen, wanted, every_run, noise, settings)
             failed, is_interrupted = _carry_out(plan, store, runner)
             results = _write(plan, store, output, unread + [_told(outcome) for outcome in failed])
@@ -244,7 +247,7 @@ def _told(outcome: Outcome) -> str:
     return f"Failed: {outcome.task.describe()}: {outcome.failure}"
 
 
-def _read(files: list[DataFile]) -> tuple[list[Dataset], list[str]]:
+def _read(files: list[DataFile], limit: int | None, seed: int) -> tuple[list[Dataset], list[str]]:
     """The data sets that can be read, and what was told of each that cannot."""
     from vcrf.errors import InputError
     from vcrf.experiments.datasets import read_dataset
@@ -252,7 +255,7 @@ def _read(files: list[DataFile]) -> tuple[list[Dataset], list[str]]:
     loaded, unread = [], []
     for file in files:
         try:
-            loaded.append(read_dataset(file))
+            loaded.append(read_dataset(file, limit, seed))
         except (InputError, OSError) as error:
             unread.append(f"Left out {file.name}: {in_options(str(error))}")
             say(unread[-1])

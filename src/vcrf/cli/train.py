@@ -59,6 +59,7 @@ def train(
     affix: Annotated[int | None, option("affix")] = None,
     word_classes: Annotated[Path | None, option("word_classes")] = None,
     components: Annotated[str | None, option("components")] = None,
+    component_pairs: Annotated[str | None, option("component_pairs")] = None,
     complexity_strength: Annotated[float | None, option("complexity_strength")] = None,
     complexities: Annotated[str, option("complexities")] = "paper",
     base_strength: Annotated[float | None, option("base_strength")] = None,

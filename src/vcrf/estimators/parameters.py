@@ -110,6 +110,7 @@ class Parameters(SequenceEstimator):
         dual_start: bool = True,
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
         components: str | Sequence[str] | None = None,
+        component_pairs: str | Sequence[str] | None = None,
         memory: str | int | None = None,
         solver: str = "certified",
         rule: str = "fobos",
@@ -145,6 +146,7 @@ class Parameters(SequenceEstimator):
         self.dual_start = dual_start
         self.word_classes = word_classes
         self.components = components
+        self.component_pairs = component_pairs
         self.memory = memory
         self.solver = solver
         self.rule = rule
@@ -195,21 +197,24 @@ class Parameters(SequenceEstimator):
 
     def _components(self, classes: list[Label]) -> Components | None:
         """The components of the labels, if features of them are asked for."""
-        if self.components is None:
+        if self.components is None and self.component_pairs is None:
             return None
+        asked = "components" if self.components is not None else "component_pairs"
         if self._form()["norm"] == "group" or self._kind not in SMOOTH:
             what = "`norm='group'`" if self._kind in SMOOTH else f"`surrogate='{self._kind}'`"
-            raise InputError(f"`components` are not there with {what}. Leave them out, or use norm='elastic' and crf.")
+            raise InputError(f"`{asked}` are not there with {what}. Leave them out, or use norm='elastic' and crf.")
+        if self.component_pairs is not None and self.solver != "certified":
+            raise InputError(
+                f"`component_pairs` are not there with `solver={self.solver!r}`: use `solver='certified'`."
+            )
         if isinstance(self.complexities, str) and self.complexities != "paper":
             raise InputError(
-                f"`complexities={self.complexities!r}` counts tag patterns alone: with `components` use 'paper', or a "
+                f"`complexities={self.complexities!r}` counts tag patterns alone: with `{asked}` use 'paper', or a "
                 "number for each family."
             )
-        given: Any = self.components
-        names = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
-        if not names or not all(isinstance(name, str) and name.strip() for name in names):
-            raise InputError(f"`components` must be {PARAMETERS['components'].kind.expected}, got {given!r}.")
-        return components_of_labels(classes, None if names == ["all"] else [name.strip() for name in names])
+        names, pairs = (_names_of(name, getattr(self, name)) for name in ("components", "component_pairs"))
+        chosen = names if self.components is not None else pairs
+        return components_of_labels(classes, chosen, pairs)
 
     @property
     def _recipe(self) -> Recipe:
@@ -262,6 +267,16 @@ class Parameters(SequenceEstimator):
     def _loss(self, classes: list[Label]) -> Loss | None:
         loss = get_loss(self._value("loss"))
         return None if loss is None else loss.for_labels(classes)
+
+
+def _names_of(parameter: str, given: Any) -> list[str] | None:
+    """Names of components; None for all of them."""
+    if given is None:
+        return []
+    names = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InputError(f"`{parameter}` must be {PARAMETERS[parameter].kind.expected}, got {given!r}.")
+    return None if names == ["all"] else [name.strip() for name in names]
 
 
 def _is_family_list(value: object) -> bool:

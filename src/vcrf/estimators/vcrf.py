@@ -44,7 +44,7 @@ from vcrf.estimators.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.estimators.parameters import Parameters, TrainingData
 from vcrf.estimators.trained import Trained
 from vcrf.estimators.warm import warm_start
-from vcrf.families import class_families, component_families
+from vcrf.families import class_families, component_families, component_pair_families
 from vcrf.families.explicit import AttributeText
 from vcrf.model.fingerprints import joined
 from vcrf.problem import build_problem
@@ -276,7 +276,8 @@ class VCRF(Trained, Parameters):
             families += class_families(table)
         components = self._components(classes)
         if components is not None:
-            families = families + component_families(families)
+            families = families + (component_families(families) if self.components is not None else [])
+            families += component_pair_families(components.pairs)
         check_readable(text, families)
         check_complexities(self.complexities, families)
         problem = build_problem(

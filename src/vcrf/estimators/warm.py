@@ -84,21 +84,45 @@ def _joined(
     """Feature numbers of (column, pattern), the pattern in the new labels; patterns that the family lacks go."""
     features, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     for k in problem.kinds:
-        own = k if k <= problem.order else model.component_kind
-        if own == model.component_kind and k <= problem.order:
-            continue
+        own = _kind_in(model, problem, k)
         chosen = entries[model.lengths[entries] == own]
         if not len(chosen) or problem.family_of[s, k] < 0:
             continue
         old = model.codes[chosen].astype(np.int64)
         if k <= problem.order:
             codes, is_there = _codes(old, k, model.n_labels, labels, problem.n_labels)
-        else:
+        elif k == problem.component_kind:
             codes, is_there = _values(problem, model, old)
+        else:
+            codes, is_there = _value_pairs(problem, model, k, old)
         of_kind = columns[model.lengths[entries] == own][is_there]
         features.append(problem.join_features(of_kind.astype(np.uint32), k, codes[is_there].astype(np.uint32)))
         weights.append(model.weights[chosen][is_there])
     return np.concatenate(features), np.concatenate(weights)
+
+
+def _kind_in(model: Model, problem: Problem, k: int) -> int:
+    """The kind of a model that a kind of a problem is; -1 if it has none."""
+    if k <= problem.order or model.components is None or problem.components is None:
+        is_pattern = k <= problem.order and (model.components is None or k < model.component_kind)
+        return k if is_pattern else -1
+    if k == problem.component_kind:
+        return model.component_kind
+    name = problem.components.pairs[k - problem.component_kind - 1]
+    pairs = model.components.pairs
+    return model.component_kind + 1 + pairs.index(name) if name in pairs else -1
+
+
+def _value_pairs(problem: Problem, model: Model, k: int, old: Ints) -> tuple[Ints, Any]:
+    """Pairs of values of one component in the new numbers, and which of them there still are."""
+    if problem.components is None or model.components is None:
+        return np.zeros(0, np.int64), np.zeros(0, bool)
+    component = k - problem.component_kind - 1
+    values = problem.components.pair_values[component]
+    of_model = model.components.pair_values[model.components.pairs.index(problem.components.pairs[component])]
+    before, here = (_values(problem, model, of_model[side].astype(np.int64)) for side in np.divmod(old, len(of_model)))
+    codes = np.searchsorted(values, before[0]) * len(values) + np.searchsorted(values, here[0])
+    return codes, before[1] & here[1]
 
 
 def _values(problem: Problem, model: Model, old: Ints) -> tuple[Ints, Any]:

@@ -6,10 +6,12 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from vcrf.data import Corpus, read_corpus
 from vcrf.errors import InputError
@@ -61,6 +63,7 @@ class Dataset:
     blob : sentences and labels, compressed (see `unpack`)
     checksum : SHA-256 of sentences and labels
     n_sentences, n_tokens, n_unique, n_labels
+    n_whole : sentences of the data that this is a random part of; None if it is whole
     """
 
     name: str
@@ -71,6 +74,7 @@ class Dataset:
     n_tokens: int
     n_unique: int
     n_labels: int
+    n_whole: int | None = None
 
     @classmethod
     def from_corpus(cls, name: str, tag: str | int, corpus: Corpus) -> Dataset:
@@ -94,12 +98,19 @@ def unpack(blob: bytes) -> tuple[list[list[str]], list[list[str]]]:
     return tokens, labels
 
 
-def read_dataset(file: DataFile) -> Dataset:
-    """Read a file; raise InputError with file and line if it is malformed, and if it is too small for the folds."""
+def read_dataset(file: DataFile, limit: int | None = None, seed: int = 0) -> Dataset:
+    """Read a file; raise InputError with file and line if it is malformed, and if it is too small for the folds.
+
+    Of a file with more than `limit` sentences so many are drawn, which stay in order.
+    """
     corpus = read_corpus(file.path, tag=file.tag, split=file.splits)
-    if len(corpus) < N_FOLDS:
-        raise InputError(f"{file.path}: {N_FOLDS} folds need at least {N_FOLDS} sentences: got {len(corpus)}.")
-    return Dataset.from_corpus(file.name, file.tag, corpus)
+    n = len(corpus)
+    if n < N_FOLDS:
+        raise InputError(f"{file.path}: {N_FOLDS} folds need at least {N_FOLDS} sentences: got {n}.")
+    if limit is None or n <= limit:
+        return Dataset.from_corpus(file.name, file.tag, corpus)
+    drawn = np.sort(np.random.default_rng([seed, 2]).permutation(n)[:limit])  # apart from the folds and the noise
+    return replace(Dataset.from_corpus(file.name, file.tag, corpus.take(drawn.tolist())), n_whole=n)
 
 
 def find_data(paths: Sequence[Path], names: Iterable[str] | None, tag: str | int | None) -> list[DataFile]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.experiments.comparison import Summary, difference
+from vcrf.experiments.curves import curves
 from vcrf.experiments.document import Picture
 from vcrf.experiments.plan import Cell, Results
 from vcrf.plots import new_figure
@@ -31,12 +32,7 @@ def draw(results: Results) -> list[Picture]:
         with_noise = f" ({noise:.0%} noise)" if noise else ""
         suffix = "-noise" if noise else ""
         pictures += [
-            Picture(
-                f"path{suffix}",
-                f"Test error against features along the grid, mean over runs{with_noise}. A line is a complexity "
-                "strength, from the strongest to the weakest base strength; 0 is the L1-CRF.",
-                _svg(_paths(results, cells)),
-            ),
+            _path_picture(results, cells, suffix, with_noise),
             Picture(
                 f"families{suffix}",
                 "Shares of the families in the chosen models, by what a feature reads: k1 words and k2 tags for the "
@@ -51,6 +47,22 @@ def draw(results: Results) -> list[Picture]:
             ),
         ]
     return pictures
+
+
+def _path_picture(results: Results, cells: list[Cell], suffix: str, with_noise: str) -> Picture:
+    if results.plan.grid.is_axes:
+        text = (
+            "Test error against sparsity, one strength at a time, mean over runs{}. The L1-CRF is the axis of base "
+            "strengths, the others are axes of complexity strengths."
+        )
+        return Picture(
+            f"path{suffix}", text.format(with_noise), _svg(curves({cell: results.points[cell] for cell in cells}))
+        )
+    text = (
+        "Test error against features along the grid, mean over runs{}. A line is a complexity strength, from the "
+        "strongest to the weakest base strength; 0 is the L1-CRF."
+    )
+    return Picture(f"path{suffix}", text.format(with_noise), _svg(_paths(results, cells)))
 
 
 def _svg(figure: Figure) -> str:

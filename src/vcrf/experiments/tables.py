@@ -47,7 +47,12 @@ def _data(results: Results) -> Section:
         if theirs is not None:
             rows.append([f"{dataset.paper_name} (paper)", "", *(f"{n:,}" for n in theirs), ""])
     headings = ["data", "label column", "sentences", "tokens", "unique tokens", "labels", "checksum"]
-    return Section("Data", [Table(headings, rows, n_left=2)])
+    parts = [
+        f"{dataset.name}: {dataset.n_sentences:,} of its {dataset.n_whole:,} sentences, drawn at random."
+        for dataset in results.plan.datasets
+        if dataset.n_whole is not None
+    ]
+    return Section("Data", [Table(headings, rows, n_left=2), *parts])
 
 
 def _errors(results: Results, noise: float, title: str, published: dict[str, paper.Row]) -> list[Section]:

@@ -5,6 +5,7 @@ from vcrf.families.family import Family, Source, paper_complexities
 from vcrf.families.presets import (
     class_families,
     component_families,
+    component_pair_families,
     default_families,
     paper_families,
     transition_families,
@@ -24,6 +25,7 @@ __all__ = [
     "Text",
     "class_families",
     "component_families",
+    "component_pair_families",
     "default_families",
     "explicit_families",
     "intern_sentences",

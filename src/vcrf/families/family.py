@@ -32,7 +32,7 @@ class Family:
     The paper's H(k1, k2, k3) has as sources all windows of k1 words joined with all splits of k3 affix
     characters, and tags = k2. With `VCRF(factors=True)`, which the accurate recipe has, `base_strength` is
     multiplied by `factor` for this family. A family on components has component values (Case=Nom) in the place of tag
-    patterns, and `tags` 1.
+    patterns, and `tags` 1; or, with `tags` 2, pairs of values of one `component` (Case=Nom before Case=Nom).
     """
 
     name: str
@@ -40,12 +40,20 @@ class Family:
     tags: int = 1
     factor: float = 1.0
     on_components: bool = False
+    component: str = ""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.factor, Real) and 0.0 < self.factor < math.inf) or isinstance(self.factor, bool):
             raise InputError(f"Family {self.name!r} needs a positive factor, got {self.factor!r}.")
-        if self.on_components and self.tags != 1:
-            raise InputError(f"Family {self.name!r} is on components of one label: expected tags=1, got {self.tags}.")
+        if self.on_components and self.tags not in (1, 2):
+            raise InputError(
+                f"Family {self.name!r} is on components of one label or of two: expected tags=1 or 2, got {self.tags}."
+            )
+        if bool(self.component) != (self.on_components and self.tags == 2):
+            raise InputError(
+                f"Family {self.name!r}: `component` is for pairs of component values (on_components=True, tags=2), "
+                f"which need it; got {self.component!r}."
+            )
 
     def log_cardinality(self, text: Text, n_labels: int) -> float:
         """Log of the number of features the family can have, as the paper counts them (one split)."""

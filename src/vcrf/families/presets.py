@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vcrf.families.family import Family
@@ -117,3 +118,8 @@ def component_families(families: list[Family]) -> list[Family]:
         for family in families
         if family.tags == 1
     ]
+
+
+def component_pair_families(components: Sequence[str]) -> list[Family]:
+    """For each component the pairs of its values at neighbouring words, as Case=Nom before Case=Nom."""
+    return [Family(f"component-pairs:{name}", (BIAS,), 2, on_components=True, component=name) for name in components]

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         margin,
         merging,
         one_sentence,
-        pair_pass,
         pairs,
         pattern_arcs,
         pattern_changes,
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
         simplex_cuts,
         strings,
         vectors,
+        weighted_pairs,
         words,
     )
 
@@ -100,7 +100,6 @@ __all__ = [
     "margin",
     "merging",
     "one_sentence",
-    "pair_pass",
     "pairs",
     "pattern_arcs",
     "pattern_changes",
@@ -129,6 +128,7 @@ __all__ = [
     "simplex_cuts",
     "strings",
     "vectors",
+    "weighted_pairs",
     "words",
 ]
 

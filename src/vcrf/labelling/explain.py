@@ -24,6 +24,7 @@ from vcrf.families.text import Text
 from vcrf.labelling.tagger import Tagger
 from vcrf.lattice import Lattice
 from vcrf.model import Model
+from vcrf.problem import Components
 from vcrf.types import Bools, Floats, Ints, Label
 
 
@@ -170,7 +171,7 @@ class _Features:
         model = self.model
         codes = _codes(labels, t, model.order, model.n_labels)
         if model.components is not None:
-            codes[model.component_kind] = set(model.components.values_of(int(labels[t])).tolist())
+            codes |= _value_codes(model.components, model.component_kind, labels, t)
         return {
             (row, j): value * float(model.weights[j])
             for row, value in self.at[t]
@@ -187,6 +188,16 @@ def _order(c: Contribution) -> tuple[Any, ...]:
     """The largest first, and one order of the others; labels may be of both kinds, which do not compare."""
     labels = [(isinstance(label, str), label) for label in c.labels]
     return -abs(c.value), c.family, c.attribute, c.position, labels, c.value
+
+
+def _value_codes(components: Components, kind: int, labels: Ints, t: int) -> dict[int, set[int]]:
+    """Codes of the component values at t, by kind, and of their pairs with those of the label before."""
+    codes = {kind: set(components.values_of(int(labels[t])).tolist())}
+    for i, values in enumerate(components.pair_values if t > 0 else ()):
+        before, here = components.value_of[i, labels[t - 1 : t + 1].astype(np.int64)].tolist()
+        if before >= 0 and here >= 0:
+            codes[kind + 1 + i] = {before * len(values) + here}
+    return codes
 
 
 def _codes(labels: Ints, t: int, order: int, n_labels: int) -> dict[int, set[int]]:

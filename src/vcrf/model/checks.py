@@ -63,6 +63,12 @@ def _check_components(model: Model) -> None:
         raise InputError("components.labels must hold sorted numbers of labels for each value")
     if len(set(found.names)) < len(found.names):
         raise InputError("a component value occurs twice")
+    for name, values in zip(found.pairs, found.pair_values, strict=True):
+        labels = found.expand(values.astype(np.int64))[1]
+        if not len(values) or len(np.unique(labels)) < len(labels):
+            raise InputError(f"there are pairs of {name[:40]!r}, which has no values, or two of them at one label")
+    if len(set(found.pairs)) < len(found.pairs):
+        raise InputError("a component has pairs twice")
 
 
 def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
@@ -72,7 +78,8 @@ def _check_pointers(ptr: Ints, n: int, end: int, name: str) -> None:
 
 def _check_family_table(model: Model) -> None:
     table, n = model.family_of, len(model.families)
-    order = table.shape[1] - 1 - (model.components is not None)
+    n_kinds = table.shape[1] - 1
+    order = n_kinds if model.components is None else model.component_kind - 1
     if not 0 <= order <= _MAX_ORDER or model.assignments(order) > MAX_PATTERNS:
         raise InputError(
             f"tag patterns of length {order} over {model.n_labels} labels are beyond the budget of {MAX_PATTERNS:,}"
@@ -84,8 +91,11 @@ def _check_family_table(model: Model) -> None:
     if model.components is not None:
         if order < 1:
             raise InputError("there are components and no kind of parts for them")
-        # Families on components have one label.
-        lengths = np.where(lengths == model.component_kind, 1, lengths)
+        # Families on components have one label, or two.
+        if model.components.pairs and order < 2:
+            raise InputError("there are pairs of components and no kind of parts for pairs")
+        of_components = np.where(lengths == model.component_kind, 1, 2)
+        lengths = np.where(lengths < model.component_kind, lengths, of_components)
     if np.any(tags[table[table >= 0]] != lengths) or np.any(lengths == 0):
         raise InputError("family_of has a family under another pattern length than its own")
 

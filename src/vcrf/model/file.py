@@ -70,6 +70,8 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 # A file with components has this format version: an older vcrf would take their weights for those of tag patterns.
 COMPONENTS_VERSION = 3
+# And one with pairs of component values this one.
+PAIRS_VERSION = 4
 # Fields with tensors of their own, which are there if the field is.
 TENSORS = ("components",)
 # A field with a default may be missing in a file that is older than the field.
@@ -133,7 +135,7 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
     int_labels = [i for i, label in enumerate(model.labels) if not isinstance(label, str)]
     version = {"version": 1 if model.calibration is None else calibration.VERSION}
     if model.components is not None:
-        version = {"version": COMPONENTS_VERSION}
+        version = {"version": PAIRS_VERSION if model.components.pairs else COMPONENTS_VERSION}
     return container.Contents({**version, **document, **fields, "int_labels": int_labels}, tensors)
 
 
@@ -214,11 +216,14 @@ def component_tensors(components: Components | None) -> dict[str, Any]:
     """What labels have in common, as tensors; nothing if no family is on it."""
     if components is None:
         return {}
-    names = StringList.encode(components.names)
-    return {
+    names, pairs = StringList.encode(components.names), StringList.encode(list(components.pairs))
+    tensors = {
         "components.ptr": components.ptr, "components.labels": components.labels,
         "components.names.bytes": names.data, "components.names.offsets": names.offsets,
     }  # fmt: skip
+    if components.pairs:
+        tensors |= {"components.pairs.bytes": pairs.data, "components.pairs.offsets": pairs.offsets}
+    return tensors
 
 
 def components_in(tensors: Mapping[str, Any], n_labels: int) -> Components | None:
@@ -227,7 +232,8 @@ def components_in(tensors: Mapping[str, Any], n_labels: int) -> Components | Non
         return None
     ptr = tensor_of(tensors, "components.ptr", np.int64, 1)
     labels = tensor_of(tensors, "components.labels", np.uint32, 1)
-    return Components(list(_strings(tensors, "components.names")), ptr, labels, n_labels)
+    pairs = tuple(_strings(tensors, "components.pairs")) if "components.pairs.bytes" in tensors else ()
+    return Components(list(_strings(tensors, "components.names")), ptr, labels, n_labels, pairs)
 
 
 # ------------------------------------------------------------------------------------ word classes

@@ -129,18 +129,19 @@ class Model:
         """Longest tag pattern that has a weight, at least 1."""
         if self.components is None:
             return int(self.lengths.max(initial=1))
-        return int(self.lengths[self.lengths != self.component_kind].max(initial=1))
+        longest = int(self.lengths[self.lengths < self.component_kind].max(initial=1))
+        return max(longest, 2) if np.any(self.lengths > self.component_kind) else longest
 
     @property
     def component_kind(self) -> int:
-        """The kind of component values in `lengths`, 0 if there are none."""
-        return 0 if self.components is None else int(self.family_of.shape[1]) - 1
+        """The kind of component values in `lengths`, 0 if there are none; those of pairs of values come after it."""
+        return 0 if self.components is None else int(self.family_of.shape[1]) - 1 - len(self.components.pairs)
 
     def assignments(self, kind: int) -> int:
-        """Assignments of a part of a kind: tag patterns of a length, or component values."""
-        if self.components is not None and kind == self.component_kind:
-            return len(self.components)
-        return int(self.n_labels**kind)
+        """Assignments of a part of a kind: tag patterns of a length, component values, or pairs of these."""
+        if self.components is None or kind < self.component_kind:
+            return int(self.n_labels**kind)
+        return (len(self.components), *self.components.pair_sizes)[kind - self.component_kind]
 
     @cached_property
     def scored(self) -> Model:
@@ -150,11 +151,13 @@ class Model:
         ptr, lengths, codes, weights = spread_components(
             self.components, self.component_kind, self.ptr, self.lengths, self.codes, self.weights
         )
-        table = self.family_of.copy()
-        # A label may have a weight because of its components alone.
-        table[:, 1] = np.where(table[:, 1] < 0, table[:, -1], table[:, 1])
+        table, kind = self.family_of.copy(), self.component_kind
+        # A label, or a pair of labels, may have a weight because of its components alone.
+        table[:, 1] = np.where(table[:, 1] < 0, table[:, kind], table[:, 1])
+        if self.components.pairs:
+            table[:, 2] = np.where(table[:, 2] < 0, table[:, kind + 1 :].max(axis=1), table[:, 2])
         return replace(
-            self, family_of=table[:, :-1], ptr=ptr, lengths=lengths, codes=codes, weights=weights, components=None
+            self, family_of=table[:, :kind], ptr=ptr, lengths=lengths, codes=codes, weights=weights, components=None
         )
 
     def potentials(self, text: Text) -> Potentials:
@@ -238,9 +241,11 @@ class Model:
         return Feature(family, self.sources[s], self.names[row], labels, float(self.weights[j]))
 
     def labels_of(self, kind: int, code: int) -> tuple[Label, ...]:
-        """The labels of an assignment: of a tag pattern, the oldest first; of a component value, its name."""
-        if self.components is not None and kind == self.component_kind:
-            return (self.components.names[code],)
+        """The labels of an assignment: of a tag pattern, the oldest first; of component values, their names."""
+        if self.components is not None and kind >= self.component_kind:
+            if kind == self.component_kind:
+                return (self.components.names[code],)
+            return self.components.name_of_pair(kind - self.component_kind - 1, code)
         return tuple(self.labels[b] for b in _digits(code, kind, self.n_labels))
 
     def heaviest(self, label: Label, n: int) -> list[Feature]:
@@ -250,6 +255,9 @@ class Model:
         if self.components is not None:
             is_value = self.lengths == self.component_kind
             ends = np.where(is_value, np.isin(self.codes, self.components.values_of(number)), ends)
+            for i, values in enumerate(self.components.pair_values):
+                is_pair = self.lengths == self.component_kind + 1 + i
+                ends = np.where(is_pair, self.codes % len(values) == self.components.value_of[i, number], ends)
         ends_so = np.flatnonzero(ends)
         order = np.argsort(-np.abs(self.weights[ends_so]), kind="stable")[:n]
         entries = ends_so[order]

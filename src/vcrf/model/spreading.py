@@ -22,15 +22,22 @@ class Rows(NamedTuple):
 def spread_components(
     components: Components, kind: int, ptr: Ints, lengths: UInts32, codes: UInts32, weights: Floats
 ) -> Rows:  # fmt: skip
-    """Entries of a kind handed to the labels of their values; what a row has for a label is summed up."""
+    """Entries of component values, and of pairs of these, handed to labels and pairs of labels.
+
+    `kind` is that of values; those of pairs come after it. What a row has for a label, or a pair, is summed up.
+    """
     row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-    is_value = lengths == kind
-    values, others = np.flatnonzero(is_value), np.flatnonzero(~is_value)
+    values, others = np.flatnonzero(lengths == kind), np.flatnonzero(lengths < kind)
     index, labels = components.expand(codes[values].astype(np.int64))
-    rows = np.concatenate([row[others], row[values][index]])
-    sizes = np.concatenate([lengths[others], np.ones(len(index), np.uint32)])
-    found = np.concatenate([codes[others], labels])
-    summands = np.concatenate([weights[others], weights[values][index]])
+    parts = [
+        (row[others], lengths[others], codes[others], weights[others]),
+        (row[values][index], np.ones(len(index), np.uint32), labels, weights[values][index]),
+    ]
+    for component in range(len(components.pairs)):
+        mine = np.flatnonzero(lengths == kind + 1 + component)
+        index, pairs = components.expand_pairs(component, codes[mine].astype(np.int64))
+        parts.append((row[mine][index], np.full(len(index), 2, np.uint32), pairs, weights[mine][index]))
+    rows, sizes, found, summands = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.lexsort((found, sizes, rows))
     rows, sizes, found, summands = rows[order], sizes[order], found[order], summands[order]
     is_first = np.ones(len(rows), bool)

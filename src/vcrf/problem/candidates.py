@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -139,21 +140,23 @@ class Candidates(ABC):
         return int(np.array(members, np.int64)[self.columns.classes[columns]].sum()) if len(columns) else 0
 
 
-def family_table(families: list[Family], sources: list[Source], n_kinds: int) -> Ints:
+def family_table(families: list[Family], sources: list[Source], n_kinds: int, kinds: Sequence[int] = ()) -> Ints:
     """The family of each source and kind of parts, (n_sources, n_kinds + 1); -1 = none.
 
-    Families on components have the last kind.
+    `kinds` are those of the families, if they are not the lengths of their tag patterns.
     """
     number = {source: i for i, source in enumerate(sources)}
     table = np.full((len(sources), n_kinds + 1), -1, np.int64)
     for i, family in enumerate(families):
-        kind = n_kinds if family.on_components else family.tags
+        kind = kinds[i] if len(kinds) else family.tags
         for source in family.sources:
             if family.tags < 1:
                 raise InputError(f"Family {family.name!r} needs tags >= 1, got {family.tags}.")
             if table[number[source], kind] >= 0:
                 other = families[table[number[source], kind]].name
-                parts = "components" if family.on_components else f"tag patterns of length {family.tags}"
+                parts = f"tag patterns of length {family.tags}"
+                if family.on_components:
+                    parts = f"pairs of {family.component}" if family.component else "components"
                 raise InputError(
                     f"Families {other!r} and {family.name!r} both have {source.name!r} with {parts}. "
                     "A feature belongs to one family: remove one of them."

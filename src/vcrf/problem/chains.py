@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,7 +46,8 @@ class Problem(Candidates):
     allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
         all are. `y` is then one allowed sequence
     min_count : pairs of a column and a pattern whose values sum up to less in training are not observed
-    components : what labels have in common, if there are families on it: their kind comes after those of patterns
+    components : what labels have in common, if there are families on it: the kind of its values comes after those of
+        patterns, and then one for the pairs of values of each component that has them
     """
 
     text: Text
@@ -89,14 +90,21 @@ class Problem(Candidates):
 
     @cached_property
     def space(self) -> PartSpace:
-        """Tag patterns of lengths 1 .. order, and component values."""
+        """Tag patterns of lengths 1 .. order, component values, and pairs of these."""
         patterns = tuple(self.n_labels**k for k in range(1, self.order + 1))
-        return PartSpace(patterns if self.components is None else (*patterns, len(self.components)))
+        found = self.components
+        return PartSpace(patterns if found is None else (*patterns, len(found), *found.pair_sizes))
 
     @cached_property
     def order(self) -> int:
         """The longest tag pattern."""
-        return int(self.family_of.shape[1]) - 1 - (self.components is not None)
+        n_kinds = int(self.family_of.shape[1]) - 1
+        return n_kinds if self.components is None else n_kinds - 1 - len(self.components.pairs)
+
+    @property
+    def pair_kinds(self) -> range:
+        """The kinds of pairs of component values, in the order of `components.pairs`."""
+        return range(self.order + 2, len(self.space.sizes) + 1)
 
     @property
     def component_kind(self) -> int:
@@ -105,16 +113,18 @@ class Problem(Candidates):
 
     def part_sizes(self, kinds: UInts32) -> Ints:
         """Labels of a part of each kind."""
-        return np.where(kinds > self.order, 1, kinds.astype(np.int64))
+        of_components = np.where(kinds == self.order + 1, 1, 2)
+        return np.where(kinds > self.order, of_components, kinds.astype(np.int64))
 
     def paper_complexities(self) -> Floats:
-        """Families on components have attributes x component values."""
+        """Families on components have attributes x component values, or pairs of values of one component."""
         if self.components is None:
             return super().paper_complexities()
-        sizes = [
-            family.log_cardinality(self.text, len(self.components) if family.on_components else self.n_labels)
-            for family in self.families
-        ]
+        of_pairs = dict(zip(self.components.pairs, map(len, self.components.pair_values), strict=True))
+        sizes = []
+        for family in self.families:
+            n_assignments = of_pairs.get(family.component, len(self.components))
+            sizes.append(family.log_cardinality(self.text, n_assignments if family.on_components else self.n_labels))
         return np.sqrt(2.0 * np.array(sizes, np.float64) / max(self.text.n_sentences, 1))
 
     @cached_property
@@ -128,13 +138,14 @@ class Problem(Candidates):
         return np.repeat(np.arange(self.text.n_sentences), np.diff(self.sent_ptr))
 
     def n_parts(self, kind: int) -> Ints:
-        length = 1 if kind > self.order else kind
-        return np.asarray(np.maximum(np.diff(self.sent_ptr) - length + 1, 0))
+        return np.asarray(np.maximum(np.diff(self.sent_ptr) - self._size_of(kind) + 1, 0))
 
     def has_part(self, kind: int) -> Bools:
         """Positions that so many labels can end at."""
-        length = 1 if kind > self.order else kind
-        return np.asarray(np.arange(self.n_tokens) - self.starts + 1 >= length)
+        return np.asarray(np.arange(self.n_tokens) - self.starts + 1 >= self._size_of(kind))
+
+    def _size_of(self, kind: int) -> int:
+        return int(self.part_sizes(np.array([kind], np.uint32))[0])
 
     @property
     def log_outputs(self) -> float:
@@ -177,8 +188,8 @@ class Problem(Candidates):
         return {}
 
     def _find_observed(self, k: int) -> Ints:
-        if k == self.component_kind:
-            return self._observed_values()
+        if self.components is not None and k >= self.component_kind:
+            return self._observed_values() if k == self.component_kind else self._observed_pairs(k)
         if self.min_count > 0.0:
             return self._frequent(k)
         out = np.empty(len(self.columns.positions), np.int64)
@@ -203,6 +214,17 @@ class Problem(Candidates):
         found, index = self._pairs_of_values(columns, labels)
         pairs, inverse = np.unique(found, return_inverse=True)
         return np.asarray(pairs[np.bincount(inverse, sizes[index], len(pairs)) >= self.min_count])
+
+    def _observed_pairs(self, k: int) -> Ints:
+        """Pairs of the values of a component that stand next to each other, with the bias, often enough."""
+        if self.components is None or self.bias_column < 0:
+            return np.zeros(0, np.int64)
+        which = k - self.component_kind - 1
+        value, n = self.components.value_of[which][self.y], len(self.components.pair_values[which])
+        second = np.flatnonzero(self.has_part(k))
+        second = second[(value[second - 1] >= 0) & (value[second] >= 0)]
+        codes, counts = np.unique(value[second - 1] * n + value[second], return_counts=True)
+        return np.asarray(self.bias_column * self.space.size(k) + codes[counts >= self.min_count])
 
     def _pairs_of_values(self, columns: Ints, labels: Ints) -> tuple[Ints, Ints]:
         """Pairs column * n_values + value of the labels, of columns with families on components; and whose each is."""
@@ -266,18 +288,50 @@ def build_problem(
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
     order = max(family.tags for family in families)
     check_order(n_labels, order)
-    has_components = any(family.on_components for family in families)
-    if has_components and components is None:
-        raise InputError("Families on components need labels that have some: pass `components`.")
-    components = components if has_components else None
+    components = _components_of(families, components)
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
-    table = family_table(families, sources, order + has_components)
+    kinds = [_kind_of(family, order, components) for family in families]
+    n_kinds = order if components is None else order + 1 + len(components.pairs)
+    table = family_table(families, sources, n_kinds, kinds)
     sorts = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).tolist() if merge_twins == "families" else None
     columns = read_columns(text, sources, bool(merge_twins), with_zeros=both[0] == "observed", sorts=sorts)
-    return Problem(
+    problem = Problem(
         text, y, n_labels, families, sources, table, columns, weights, both, allowed, min_count, components
     )  # fmt: skip
+    _check_pairs(problem)
+    return problem
+
+
+def _components_of(families: list[Family], components: Components | None) -> Components | None:
+    """The components that families are on, with pairs in the order of their families."""
+    pairs = tuple(family.component for family in families if family.component)
+    if not any(family.on_components for family in families):
+        return None
+    if components is None:
+        raise InputError("Families on components need labels that have some: pass `components`.")
+    return replace(components, pairs=pairs)
+
+
+def _kind_of(family: Family, order: int, components: Components | None) -> int:
+    if components is None or not family.on_components:
+        return family.tags
+    return order + 2 + components.pairs.index(family.component) if family.component else order + 1
+
+
+def _check_pairs(problem: Problem) -> None:
+    """Pairs of component values are those of all words."""
+    if problem.order > 2 and len(problem.pair_kinds):
+        raise InputError(
+            f"Pairs of component values go with tag patterns of two labels at the most, got {problem.order}: lower "
+            "`tags`, or leave `component_pairs` out."
+        )
+    for kind in problem.pair_kinds:
+        if np.any(np.flatnonzero(problem.has_order(kind)) != problem.bias_column):
+            raise InputError(
+                "Pairs of component values are of all words alone: expected the bias as the source of their families "
+                "and twins merged. Pairs with words are there for whole labels."
+            )
 
 
 def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple[str, ...]) -> None:

@@ -4,6 +4,8 @@ A component value is a set of labels. A feature of a column and a value adds its
 the set, so its gradient is the sum of theirs:
 
     score(t, l) = sum over values v with l in v of score(t, v),    residual(t, v) = sum over l in v of residual(t, l)
+
+A pair of values of one component, as Case=Nom before Case=Nom, is a set of pairs of labels in the same way.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ class Components:
     names : the values for people, as "Case=Nom"
     ptr, labels : CSR from values to the labels of each, sorted
     n_labels : int
+    pairs : names of the components whose pairs of values have families, each a kind of parts of its own
     """
 
     names: list[str]
     ptr: Ints
     labels: UInts32
     n_labels: int
+    pairs: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,6 +55,32 @@ class Components:
         ptr, values = self.by_label
         return values[ptr[label] : ptr[label + 1]]
 
+    @cached_property
+    def pair_values(self) -> list[UInts32]:
+        """The values of each component in `pairs`, by number."""
+        of = [name.partition("=")[0] for name in self.names]
+        return [np.array([v for v, found in enumerate(of) if found == name], np.uint32) for name in self.pairs]
+
+    @cached_property
+    def pair_sizes(self) -> tuple[int, ...]:
+        """Pairs of values of each component in `pairs`: the first value is the more significant."""
+        return tuple(len(values) ** 2 for values in self.pair_values)
+
+    @cached_property
+    def value_of(self) -> Ints:
+        """Which of `pair_values` each label has, (len(pairs), n_labels); -1 where it has none."""
+        out = np.full((len(self.pairs), self.n_labels), -1, np.int64)
+        for component, values in enumerate(self.pair_values):
+            for i, v in enumerate(values.tolist()):
+                out[component, self.labels[self.ptr[v] : self.ptr[v + 1]]] = i
+        return out
+
+    def name_of_pair(self, component: int, code: int) -> tuple[str, str]:
+        """The names of both values of a pair."""
+        values = self.pair_values[component]
+        before, here = divmod(code, len(values))
+        return self.names[values[before]], self.names[values[here]]
+
     def sum_labels(self, of_labels: Floats) -> Floats:
         """Sums over the labels of each value, (n, n_values), from numbers of labels, (n, n_labels)."""
         out = np.zeros((len(of_labels), len(self)))
@@ -64,11 +94,22 @@ class Components:
         place = np.repeat(self.ptr[values] - np.cumsum(counts) + counts, counts) + np.arange(len(index))
         return index, self.labels[place]
 
+    def expand_pairs(self, component: int, codes: Ints) -> tuple[Ints, UInts32]:
+        """For each of some pairs of values its pairs of labels: the index of the code, and label * L + label."""
+        values = self.pair_values[component].astype(np.int64)
+        before, here = np.divmod(codes, len(values))
+        index, first = self.expand(values[before])
+        again, second = self.expand(values[here][index])
+        pairs = first[again].astype(np.int64) * self.n_labels + second
+        return index[again], pairs.astype(np.uint32)
+
 
 POSITIONS = "positions"
 
 
-def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None = None) -> Components:
+def components_of_labels(
+    labels: Sequence[Label], chosen: Sequence[str] | None = None, pairs: Sequence[str] | None = ()
+) -> Components:
     """The components of bundles, or the characters of positional tags.
 
     Parameters
@@ -76,6 +117,7 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
     labels : all labels, by number
     chosen : names of components (UPOS, Case); None for all; ["positions"] for tags like NNN-3SN--, whose character i
         is the component i (`-` is none)
+    pairs : names of components whose pairs of values have families; None for all of the chosen
 
     Raises
     ------
@@ -94,14 +136,23 @@ def components_of_labels(labels: Sequence[Label], chosen: Sequence[str] | None =
             if chosen is None or is_positional or name in chosen:
                 found.setdefault(f"{name}={value}", []).append(number)
     unknown = [] if is_positional else sorted(set(chosen or ()) - names)
+    known = ", ".join(sorted(names)) or "none"
     if unknown or not found:
-        known = ", ".join(sorted(names)) or "none"
         raise InputError(
             f"`components`: no label has {', '.join(map(repr, unknown)) or 'any component'}. There are: {known}."
         )
     values = sorted(found)
+    there = list(dict.fromkeys(value.partition("=")[0] for value in values))
+    unknown = sorted(set(pairs or ()) - set(there))
+    if unknown:
+        raise InputError(
+            f"`component_pairs`: {', '.join(map(repr, unknown))} is none of the components in use. There are: "
+            f"{', '.join(there)}."
+        )
+    chosen_pairs = tuple(there if pairs is None else dict.fromkeys(pairs))
     ptr = np.cumsum([0, *(len(found[value]) for value in values)], dtype=np.int64)
-    return Components(values, ptr, np.concatenate([found[value] for value in values]).astype(np.uint32), len(labels))
+    members = np.concatenate([found[value] for value in values]).astype(np.uint32)
+    return Components(values, ptr, members, len(labels), chosen_pairs)
 
 
 def _parts_of(label: str) -> tuple[tuple[str, str], ...]:

@@ -18,10 +18,9 @@ from vcrf.structures.ascent import ChainAscent, chain_ascent
 from vcrf.structures.components import component_gradient, with_components
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
-from vcrf.structures.gradient import gradient_of
+from vcrf.structures.gradient import gradient_by_groups, gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
-from vcrf.structures.many_labels import gradient_by_groups
 from vcrf.structures.pairs import (
     PAIRS_PER_SCAN,
     PairPotentials,
@@ -145,6 +144,9 @@ class Chain:
         g = self._gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain)
         if sums.plan.components is not None:
             component_gradient(sums.plan.components, sums.plan, sums.of_values, g, self.workers)
+        pairs = sums.plan.value_pairs
+        if pairs is not None and len(pairs):
+            g[pairs.features] = _on_pairs(sums).value_pair_gradient(pairs, sums)
         return g
 
     def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
@@ -167,13 +169,18 @@ class Chain:
         if plan.components is not None:
             spread = _variances(plan.components.table.sum_labels(residuals), weights)
             component_gradient(plan.components, plan, spread, curvature, self.workers, power=2)
+        if plan.value_pairs is not None:
+            pairs = plan.value_pairs
+            curvature[pairs.features] = variances.of_values(pairs) if isinstance(variances, ArcVariances) else 1.0
         return curvature
 
     # ----- scan
 
     def wanted(self, mass: Floats, limits: dict[int, Floats]) -> Wanted:
         """What a scan with these limits looks at; mass is the largest |gradient| of a feature of each column."""
-        return wanted(self.keep, mass, limits)._replace(longest=self.problem.order)
+        found = wanted(self.keep, mass, limits)
+        beyond = 2 if any(len(found.columns.get(kind, ())) for kind in self.problem.pair_kinds) else 1
+        return found._replace(longest=self.problem.order, beyond=beyond)
 
     def scan(self, sums: ChainSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
         """All candidates whose |gradient| exceeds their limit, from sums for a scan and the gradient of their plan.
@@ -189,7 +196,10 @@ class Chain:
             found = found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
         else:
             found = LevelScan(self, sums, gradient, wanted).run(may_stop)
-        return found if self.problem.components is None else with_components(self, sums, wanted, found)
+        if self.problem.components is None:
+            return found
+        of_pairs = _on_pairs(sums).pair_residuals(sums) if wanted.beyond > 1 else None
+        return with_components(self, self.problem.components, sums, wanted, found, of_pairs)
 
     def ascent(self, loss: TrainingLoss, weights: Floats, strengths: Strengths) -> ChainAscent | None:
         """Dual ascent over the sentences; None if there is none."""
@@ -239,6 +249,13 @@ def has_plain_pairs(problem: Problem, keep: Bools) -> bool:
     return bool(np.all(columns == problem.bias_column))
 
 
+def _on_pairs(sums: ChainSums) -> DensePotentials | PairPotentials:
+    """Where pairs of component values are summed."""
+    if isinstance(sums.potentials, DensePotentials | PairPotentials):
+        return sums.potentials
+    raise TypeError(f"No pairs of component values with {type(sums.potentials).__name__}.")
+
+
 def _variances(residuals: Floats, weights: Floats) -> Floats:
     """|r| - r^2 / weight of the residuals of each token."""
     out = scratch.empty(residuals.shape)
@@ -256,9 +273,15 @@ def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:
     unless scans keep posteriors of all arcs and these are too many; else each working set has the cheaper of the two.
     """
     check_lattice(lattice)
+    has_value_pairs = len(problem.pair_kinds) > 0
+    if has_value_pairs and lattice == "patterns":
+        raise InputError(
+            "`inference='patterns'` does not know pairs of component values: use 'auto' or 'dense', or leave "
+            "`component_pairs` out."
+        )
     is_small = problem.order == 2 and (problem.n_labels <= MOST_DENSE_LABELS or may_use_pairs(problem))
     is_small = is_small and not (keeps_arcs and is_too_large(problem, problem.n_labels**2))
-    if lattice == "dense" or problem.order < 2 or (lattice == "auto" and is_small):
+    if lattice == "dense" or problem.order < 2 or has_value_pairs or (lattice == "auto" and is_small):
         check_dense(problem.n_labels, problem.order)
         return True
     return False

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf import kernels
+from vcrf.structures.gradient import sum_columns
 from vcrf.structures.scan import scan_values
 from vcrf.structures.structure import Scan, Wanted
+from vcrf.structures.value_pairs import scan_value_pairs
 from vcrf.types import Floats
 from vcrf.workers import Workers, cut
 
 if TYPE_CHECKING:
+    from vcrf.problem import Components
     from vcrf.structures.chain import Chain
     from vcrf.structures.plan import ChainPlan, ComponentPlan
     from vcrf.structures.sums import ChainSums
@@ -47,20 +50,23 @@ def component_gradient(
         plan.key_bounds,
     )
     for part in components.groups:
-        workers.run(
-            lambda a, b, part=part: kernels.gradient.feature_gradient(  # type: ignore[misc]
-                part.group.col_ptr, part.group.col_keys, part.group.col_values**power, part.first_feature,
-                part.n_features, plan.labels, part.offset, by_key, a, b, g,
-            ),
-            part.bounds,
-        )  # fmt: skip
+        sum_columns(part, plan, part.offset, by_key, g, workers, power)
 
 
-def with_components(chain: Chain, sums: ChainSums, wanted: Wanted, found: Scan) -> Scan:
-    """A scan, with the features of component values that exceed their limit too."""
+def with_components(
+    chain: Chain, components: Components, sums: ChainSums, wanted: Wanted, found: Scan, of_pairs: Floats | None
+) -> Scan:
+    """A scan, with the features of component values that exceed their limit too, and of pairs of these.
+
+    `of_pairs` (L, L) are residuals of pairs of labels, if pairs are looked at.
+    """
     kind = chain.problem.component_kind
     columns = wanted.columns[kind].astype(np.uint32)
-    features, gradients = scan_values(chain, kind, sums.of_values, columns, wanted.limits[kind][columns])
-    features = np.concatenate([found.features, features])
+    parts = [(found.features, found.gradients)]
+    if len(columns):
+        parts.append(scan_values(chain, kind, sums.of_values, columns, wanted.limits[kind][columns]))
+    if of_pairs is not None:
+        parts.append(scan_value_pairs(chain.problem, components, of_pairs, wanted))
+    features, gradients = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(features, kind="stable")
-    return found._replace(features=features[order], gradients=np.concatenate([found.gradients, gradients])[order])
+    return found._replace(features=features[order], gradients=gradients[order])

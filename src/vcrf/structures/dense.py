@@ -25,6 +25,7 @@ from vcrf.types import Floats, Ints
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
     from vcrf.structures.chain import Chain
+    from vcrf.structures.value_pairs import ValuePairs
 
 # Scans with a loss automaton read the posteriors of all arcs of all tokens.
 MAX_ARC_BYTES = 4 * 2**30
@@ -87,6 +88,16 @@ class DensePotentials:
             return np.zeros(0)
         folded = fold(counts, self.chain.problem.n_labels, self.tables)
         return np.asarray(folded[self.tables.offsets[self.plan.table_sizes] + self.plan.table_codes])
+
+    def pair_residuals(self, sums: ChainSums) -> Floats:
+        """Expected less true counts of all pairs of labels, (L, L)."""
+        n_labels, offsets = self.chain.problem.n_labels, self.tables.offsets
+        folded = fold(sums.counts, n_labels, self.tables)
+        return np.asarray(folded[offsets[2] : offsets[3]].reshape(n_labels, n_labels))
+
+    def value_pair_gradient(self, pairs: ValuePairs, sums: ChainSums) -> Floats:
+        """Gradient of pairs of component values."""
+        return pairs.label_sums(self.pair_residuals(sums))
 
     # ----- the plain lattice
 

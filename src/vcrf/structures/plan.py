@@ -11,6 +11,7 @@ from vcrf import kernels, scratch
 from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Components, Problem
+from vcrf.structures.value_pairs import ValuePairs, value_pairs
 from vcrf.types import Floats, Ints, UInts32
 from vcrf.workers import cut
 
@@ -108,6 +109,7 @@ class ChainPlan:
     cor_bounds: list[int]
     arcs: ArcPlan | None = None
     components: ComponentPlan | None = None
+    value_pairs: ValuePairs | None = None
     scored: ChainPlan | None = None
 
     def __len__(self) -> int:
@@ -124,8 +126,9 @@ def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -
     column, length, code = problem.split_features(features)
     is_plain = column == problem.bias_column
     part_size = problem.part_sizes(length)
-    in_table = np.flatnonzero((part_size > 1) & is_plain)
-    corrected = np.flatnonzero((part_size > 1) & ~is_plain)
+    is_pattern = (length > 1) & (length <= problem.order)
+    in_table = np.flatnonzero(is_pattern & is_plain)
+    corrected = np.flatnonzero(is_pattern & ~is_plain)
     return ChainPlan(
         features=features,
         labels=code,
@@ -133,6 +136,7 @@ def compile_features(problem: Problem, groups: list[KeyGroup], features: Ints) -
         table_sizes=length[in_table],
         table_codes=code[in_table],
         order=int(part_size.max(initial=1)),
+        value_pairs=value_pairs(problem, length, code),
         **_compile_rows(problem, groups, features, code),
         **_compile_corrections(problem, column, length, code, corrected),
     )

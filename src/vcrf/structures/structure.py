@@ -94,18 +94,19 @@ class Wanted(NamedTuple):
 
     limits[kind] is (n_columns,), the limit of parts of a kind with each column; inf = no candidate. mass[column] is the
     largest |gradient| that its features can have; columns[kind] are those that can exceed their limit. Kinds beyond
-    `longest` are of parts that are no larger than those of kind 1.
+    `longest` are of parts that are no larger than `beyond`, the largest of those that are looked at.
     """
 
     limits: dict[int, Floats]
     mass: Floats
     columns: dict[int, Ints]
     longest: int = 1 << 30
+    beyond: int = 1
 
     @property
     def order(self) -> int:
         """The largest kind that is looked at, 1 at the least."""
-        return max([1, *(k for k, found in self.columns.items() if len(found) and k <= self.longest)])
+        return max([self.beyond, *(k for k, found in self.columns.items() if len(found) and k <= self.longest)])
 
 
 def wanted(keep: Bools, mass: Floats, limits: dict[int, Floats]) -> Wanted:

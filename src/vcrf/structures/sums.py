@@ -17,6 +17,7 @@ from vcrf.types import Floats, Ints
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, PassOutput
     from vcrf.structures.chain import Chain
+    from vcrf.structures.value_pairs import ValuePairs
 
 
 # Arrays of rows that are kept for the next pass.
@@ -210,6 +211,13 @@ class ArcVariances:
             of_length = plan.table_sizes == k
             out[of_length] = variances[plan.table_codes[of_length]]
         return out
+
+    def of_values(self, pairs: ValuePairs) -> Floats:
+        """Those of pairs of component values: sums over their pairs of labels, no smaller than the variances."""
+        n_pairs = self.n_labels**2
+        if len(self.arcs) < n_pairs:
+            return np.ones(len(pairs))
+        return pairs.label_sums(self.arcs.reshape(-1, n_pairs).sum(axis=0).reshape(self.n_labels, -1))
 
 
 @dataclass(frozen=True, eq=False)

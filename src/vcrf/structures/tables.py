@@ -35,6 +35,8 @@ def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> kerne
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
     log = np.zeros(int(offsets[-1]))
     log[offsets[plan.table_sizes] + plan.table_codes] = w[plan.table_features]
+    if plan.value_pairs is not None and order > 1:
+        log[offsets[2] : offsets[3]] += plan.value_pairs.label_scores(w).reshape(-1)
     shift, span = np.zeros(order + 1), 0.0
     exp = np.empty_like(log)
     for depth in range(1, order + 1):

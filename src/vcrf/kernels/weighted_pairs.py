@@ -1,12 +1,14 @@
 """Forward-backward where few pairs of labels have a score: a token costs its labels and these pairs, not all pairs.
 
-With f(a, b) = exp(score) for the pairs that have one, and the same `base` for all others,
+With f(a, b) = exp(score) for the pairs that have one, and base[r, c] for all others, which depends on the classes r of
+the label before and c of the label here alone,
 
-    alpha[t, b] = node[t, b] (base sum_a alpha[t-1, a] + sum over pairs (a, b) of (f - base) alpha[t-1, a])
-    beta[t-1, a] = base sum_b back[t, b] + sum over pairs (a, b) of (f - base) back[t, b]
+    alpha[t, b] = node[t, b] (sum_r base[r, c(b)] sum_{a in r} alpha[t-1, a]
+                              + sum over pairs (a, b) of (f - base) alpha[t-1, a])
+    beta[t-1, a] = sum_c base[r(a), c] sum_{b in c} back[t, b] + sum over pairs (a, b) of (f - base) back[t, b]
 
-and back = node beta / scale, alpha scaled to sum 1, as on the dense lattice (`kernels.chain`). Where the differences
-would cancel, the sum is made in full over positive numbers.
+Mostly there is one class of all labels. back = node beta / scale, alpha scaled to sum 1, as on the dense lattice
+(`kernels.chain`). Where the differences would cancel, the sum is made in full over positive numbers.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ _CANCELS = 1e-4
 class SparsePairs(NamedTuple):
     """Pairs of labels that have a score, CSR by the oldest label and by the newest, sorted.
 
-    `number` says which pair by oldest label each one by newest label is; the factors are exp(score - shift), `excess`
-    is the factor less `base` = exp(-shift).
+    The factors are exp(score - shift), `excess` is the factor less that of the classes. `rows` and `columns` are the
+    class of each label as the one before and as the one here; `base` (R, C) is exp(class_scores - shift), `turned` its
+    transpose.
     """
 
     ptr: Ints
@@ -41,36 +44,73 @@ class SparsePairs(NamedTuple):
     oldest: UInts32
     back_factor: Floats
     back_excess: Floats
-    base: float
+    rows: UInts32
+    columns: UInts32
+    base: Floats
+    turned: Floats
+    class_scores: Floats
     shift: float
 
 
+class ClassSums(NamedTuple):
+    """Of each token but the first of a sentence: alpha of the one before, and back, summed over classes; or no rows."""
+
+    before: Floats
+    here: Floats
+
+
 @kernel
-def _sum_in_full(first: int, last: int, labels: UInts32, factor: Floats, base: float, x: Floats, at: int) -> float:
-    """Sum over all labels of x times the factor of the pair with it."""
+def _sum_in_full(
+    first: int, last: int, labels: UInts32, factor: Floats, classes: UInts32, base: Floats, x: Floats
+) -> float:
+    """Sum over all labels of x times the factor of the pair with it; `base` is by the class of the label."""
     j, total = first, 0.0
-    for a in range(len(x) - at):
+    for a in range(len(x)):
         if j < last and labels[j] == a:
-            total += factor[j] * x[at + a]
+            total += factor[j] * x[a]
             j += 1
         else:
-            total += base * x[at + a]
+            total += base[classes[a]] * x[a]
     return total
+
+
+@kernel
+def _sum_classes(classes: UInts32, x: Floats, whole: float, out: Floats) -> None:
+    """Sums of x over classes; `whole` is the sum of x."""
+    if len(out) == 1:
+        out[0] = whole
+        return
+    out[:] = 0.0
+    for a in range(len(x)):
+        out[classes[a]] += x[a]
+
+
+@fast_kernel
+def _enter(sums: Floats, turned: Floats, out: Floats) -> None:
+    """out[c] = sum_r turned[c, r] sums[r]."""
+    for c in range(len(out)):
+        total = turned[c, 0] * sums[0]
+        for r in range(1, len(sums)):
+            total += turned[c, r] * sums[r]
+        out[c] = total
 
 
 @fast_kernel
 def _step(
-    n_labels: int, ptr: Ints, labels: UInts32, factor: Floats, excess: Floats, base: float, x: Floats, whole: float,
-    out: Floats,
+    n_labels: int, ptr: Ints, labels: UInts32, factor: Floats, excess: Floats, theirs: UInts32, mine: UInts32,
+    turned: Floats, plain: Floats, x: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """out[b] = sum over all labels a of x[a] times the factor of the pair; `whole` is the sum of x."""
-    plain = base * whole
+    """out[b] = sum over all labels a of x[a] times the factor of the pair.
+
+    `theirs` is the class of a, `mine` that of b, turned[mine, theirs] the factor of their classes, and `plain`, by
+    class of b, the sum with these factors.
+    """
     for b in range(n_labels):
-        total = plain
+        total = plain[mine[b]]
         for j in range(ptr[b], ptr[b + 1]):
             total += excess[j] * x[labels[j]]
-        if total < _CANCELS * plain:
-            total = _sum_in_full(ptr[b], ptr[b + 1], labels, factor, base, x, 0)
+        if total < _CANCELS * plain[mine[b]]:
+            total = _sum_in_full(ptr[b], ptr[b + 1], labels, factor, theirs, turned[mine[b]], x)
         out[b] = total
 
 
@@ -130,15 +170,15 @@ def _shift_and_flag(
 
 
 @kernel
-def pair_pass(
+def weighted_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, pairs: SparsePairs,
-    span: float, values_only: bool, counts: Floats, messages: Floats, back: Floats,
-    out: PassOutput,
+    span: float, values_only: bool, less_truth: bool, counts: Floats, messages: Floats, back: Floats,
+    classes: ClassSums, out: PassOutput,
 ) -> None:  # fmt: skip
     """One forward-backward over a block of sentences.
 
-    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected less true counts; messages and back
-    (tokens of the block, L) are alpha and back, of hard sentences zeros.
+    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected counts, less true ones if asked for;
+    messages and back (tokens of the block, L) are alpha and back, of hard sentences zeros.
     """
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
     hard, values, residuals = out.hard, out.values, out.residuals.reshape(-1, n_labels)
@@ -149,6 +189,10 @@ def pair_pass(
     bits = np.empty(n_labels, np.uint64)
     node2 = node.reshape(-1, n_labels)
     scale, entered, beta = np.empty(t1 - t0), np.empty(n_labels), np.empty(n_labels)
+    n_rows, n_columns = pairs.base.shape
+    before, here = np.empty(n_rows), np.empty(n_columns)
+    at_row, at_column = np.empty(n_rows), np.empty(n_columns)
+    keeps_classes = len(classes.before) > 0
     for i in range(first, last):
         start, stop = sent_ptr[i] - t0, sent_ptr[i + 1] - t0
         if hard[i] != 0:
@@ -161,9 +205,13 @@ def pair_pass(
             if t == start:
                 entered[:] = 1.0
             else:
+                _sum_classes(pairs.rows, messages[t - 1], 1.0, before)
+                _enter(before, pairs.turned, at_column)
+                if keeps_classes:
+                    classes.before[t] = before
                 _step(
-                    n_labels, pairs.back_ptr, pairs.oldest, pairs.back_factor, pairs.back_excess, pairs.base,
-                    messages[t - 1], 1.0, entered,
+                    n_labels, pairs.back_ptr, pairs.oldest, pairs.back_factor, pairs.back_excess, pairs.rows,
+                    pairs.columns, pairs.turned, at_column, messages[t - 1], entered,
                 )  # fmt: skip
                 log_z += pairs.shift
                 values[i] -= _true_score(pairs, y[t0 + t - 1], y[t0 + t])
@@ -184,9 +232,16 @@ def pair_pass(
             if t > start:
                 _count(n_labels, pairs, messages[t - 1], back[t], weight, counts)
                 j = _find(pairs, y[t0 + t - 1], y[t0 + t])
-                if j >= 0:
+                if j >= 0 and less_truth:
                     counts[j] -= weight
-                _step(n_labels, pairs.ptr, pairs.newest, pairs.factor, pairs.excess, pairs.base, back[t], whole, beta)
+                _sum_classes(pairs.columns, back[t], whole, here)
+                _enter(here, pairs.base, at_row)
+                if keeps_classes:
+                    classes.here[t] = here
+                _step(
+                    n_labels, pairs.ptr, pairs.newest, pairs.factor, pairs.excess, pairs.columns, pairs.rows,
+                    pairs.base, at_row, back[t], beta,
+                )  # fmt: skip
 
 
 @kernel
@@ -202,4 +257,8 @@ def _find(pairs: SparsePairs, before: int, here: int) -> int:
 def _true_score(pairs: SparsePairs, before: int, here: int) -> float:
     """The score of a pair."""
     j = _find(pairs, before, here)
-    return math.log(pairs.factor[j]) + pairs.shift if j >= 0 else 0.0
+    return (
+        math.log(pairs.factor[j]) + pairs.shift
+        if j >= 0
+        else pairs.class_scores[pairs.rows[before], pairs.columns[here]]
+    )
