@@ -6,6 +6,9 @@ and what a lost worker had is computed again.
 
 from __future__ import annotations
 
+import math
+import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 _INSTALL = "--dask needs Dask, which is not installed. Install it with: pip install 'vcrf[cluster]'."
 # Results that are summed at a time.
 _FAN = 4
+# So long the number of workers is believed.
+_SECONDS = 1.0
 
 _Result = TypeVar("_Result")
 
@@ -60,16 +65,23 @@ class OnDask:
 
     def __init__(self, client: Client) -> None:
         self.client, self.n_bytes = client, 0
+        self._known = -math.inf, 0  # when the scheduler was asked, and for how many workers it knew
 
     @property
     def n_workers(self) -> int:
-        """As the client knows them."""
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        """As the scheduler said a moment ago."""
+        now = time.monotonic()
+        if now > self._known[0] + _SECONDS:
+            self._known = now, len(self.client.scheduler_info(n_workers=-1)["workers"])
+        return self._known[1]
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future."""
         self._check()
-        return self.client.submit(function, *args, pure=False)
+        with warnings.catch_warnings():
+            # Weights go through the scheduler, which can send them again.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return self.client.submit(function, *args, pure=False)
 
     def gather(self, tasks: list[Any]) -> list[Any]:
         """Wait for results. A scheduler that is gone, or a block that ends every worker, is a `VcrfError`."""

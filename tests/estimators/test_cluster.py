@@ -126,6 +126,7 @@ def test_a_driver_that_dies_goes_on_from_its_checkpoint(corpus: Corpus, tmp_path
         ({"complexities": "massart"}, r"`complexities='massart'`"),
         ({"inference": "patterns"}, r"`inference='patterns'`"),
         ({"components": "all"}, r"`components`"),
+        ({"component_pairs": "all"}, r"`component_pairs`"),
         ({"patience": 2}, r"`patience`"),
         ({"memory": "2GB"}, r"`memory`"),
         ({"tags": 3}, r"`tags` above 2"),
