@@ -72,7 +72,7 @@ class OnDask:
         """As the scheduler said a moment ago."""
         now = time.monotonic()
         if now > self._known[0] + _SECONDS:
-            self._known = now, len(self.client.scheduler_info(n_workers=-1)["workers"])
+            self._known = now, len(self.client.ncores())
         return self._known[1]
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
