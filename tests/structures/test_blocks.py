@@ -14,6 +14,7 @@ from vcrf.cluster import Here
 from vcrf.families import default_families, intern_sentences
 from vcrf.losses import HammingLoss
 from vcrf.problem import build_problem
+from vcrf.structures import blocks
 from vcrf.structures.structure import Strengths
 from vcrf.surrogates.blocks import BlocksChoice
 from vcrf.surrogates.choice import choose
@@ -96,6 +97,33 @@ def test_what_a_block_keeps_only_saves_time(cut: Cut, seed: int) -> None:
     again = many.structure.scan(point.sums, point.gradient, many.structure.wanted(many.mass, limits))
     assert np.array_equal(again.features, scan.features)
     assert np.array_equal(again.gradients, scan.gradients)
+
+
+@given(cuts(), st.integers(0, 2**32 - 1), st.integers(1, 30))
+def test_a_scan_that_may_stop_returns_the_worst(cut: Cut, seed: int, most: int) -> None:
+    """Of too many, by how much they exceed their limits; nothing is left out that is worse than what is returned."""
+    _, many, problem = both(cut, default_families())
+    features, w = weights_for(problem, many.keep, seed)
+    limits = {k: np.where(problem.has_order(k), 0.01 * k, np.inf) for k in problem.kinds}
+    plan = many.compile(features)
+    _, whole = many.scan(plan, w, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "_MOST_FOUND", most)
+        _, some = many.scan(plan, w, limits, may_stop=True)
+    assert whole.is_complete
+    assert some.is_complete == (len(whole.features) <= most)
+    assert len(some.features) >= min(most, len(whole.features))
+    assert np.all(np.isin(some.features, whole.features))
+
+    def excess(scan: Any) -> Any:
+        column, kinds, _ = problem.split_features(scan.features)
+        bounds = np.array([limits[int(k)][c] for c, k in zip(column, kinds, strict=True)])
+        return np.abs(scan.gradients) - bounds
+
+    left_out = excess(whole)[~np.isin(whole.features, some.features)]
+    if len(left_out):
+        assert left_out.max() <= excess(some).min()
+        assert np.count_nonzero(excess(some) > 1.2 * excess(some).min()) <= most
 
 
 def test_what_needs_all_sentences_in_one_place_is_refused(small_cut: Cut) -> None:

@@ -25,6 +25,8 @@ from vcrf.structures.sums import ArcVariances, ChainSums
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Bools, Floats, Ints
 
+_BINS = 1 << 14  # of excesses
+
 
 class Asked(NamedTuple):
     """What a task is about: numbers of the plan and of the weights, and what a pass is for, see `Chain.prepare`."""
@@ -232,6 +234,23 @@ def add_arrays(parts: Sequence[Floats]) -> Floats:
     for part in parts[1:]:
         out += part
     return out
+
+
+def count_excess(found: Found, limits: Limits, codes: dict[int, Ints]) -> Ints:
+    """How many gradients exceed their limits by how much, in bins of an eighth of an octave, (_BINS,)."""
+    return np.bincount(_bins(found, limits, codes), minlength=_BINS)
+
+
+def largest(found: Found, limits: Limits, codes: dict[int, Ints], first_bin: int) -> Found:
+    """What exceeds its limit by so much at the least."""
+    kept = _bins(found, limits, codes) >= first_bin
+    return found._replace(features=found.features[kept], gradients=found.gradients[kept])
+
+
+def _bins(found: Found, limits: Limits, codes: dict[int, Ints]) -> Ints:
+    """The exponents of the excesses with three bits of what follows."""
+    excess = np.maximum(np.abs(found.gradients) - limits.of_features(codes, found.features), 0.0)
+    return excess.view(np.int64) >> 49
 
 
 def sum_range(parts: Sequence[Found], limits: Limits, codes: dict[int, Ints]) -> Found:

@@ -17,13 +17,27 @@ import numpy as np
 
 from vcrf.cluster import Runner, same, shuffle, tree
 from vcrf.problem.gathered import Gathered
-from vcrf.structures.block import Asked, Block, Found, Limits, Passed, ScanPart, add_arrays, add_passes, sum_range
+from vcrf.structures.block import (
+    Asked,
+    Block,
+    Found,
+    Limits,
+    Passed,
+    ScanPart,
+    add_arrays,
+    add_passes,
+    count_excess,
+    largest,
+    sum_range,
+)
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import ArcVariances
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 # Blocks to a range in which gradients of shared columns meet.
 _BLOCKS_PER_RANGE = 4
+# Candidates that a scan which may stop returns, about: at zero weights nearly all are violated.
+_MOST_FOUND = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,21 +199,29 @@ class Blocks:
         return wanted(self.keep, mass, limits)._replace(longest=self.problem.order)
 
     def scan(self, sums: BlockSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:  # noqa: ARG002
-        """All candidates whose |gradient| exceeds their limit."""
+        """All candidates whose |gradient| exceeds their limit; if it may stop, the worst where they are too many."""
         n_ranges, limits = 1 + (len(self.blocks) - 1) // _BLOCKS_PER_RANGE, self._limits(wanted)
         at, submit = sums.potentials, self.runner.submit
         tasks = [
             submit(Block.scan, block, at.asked, at.plan.shared, at.shared, *limits, n_ranges) for block in self.blocks
         ]
         ranges = shuffle(self.runner, [submit(ScanPart.of_ranges, task) for task in tasks], n_ranges)
-        sums_of_ranges = [submit(sum_range, parts, *limits) for parts in ranges]
-        own = self.runner.gather([submit(ScanPart.own, task) for task in tasks])
-        found = self.runner.gather(sums_of_ranges)
-        self.runner.n_bytes += sum(part.n_bytes for part in own)
-        features = np.concatenate([part.features for part in [*own, *found]])
-        gradients = np.concatenate([part.gradients for part in [*own, *found]])
+        parts = [submit(ScanPart.own, task) for task in tasks]
+        parts += [submit(sum_range, of_range, *limits) for of_range in ranges]
+        is_complete = True
+        if may_stop:
+            counts: Ints = sum(self.runner.gather([submit(count_excess, part, *limits) for part in parts]))
+            is_complete = int(counts.sum()) <= _MOST_FOUND
+            if not is_complete:
+                first_bin = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] >= _MOST_FOUND)[-1])
+                parts = [submit(largest, part, *limits, first_bin) for part in parts]
+        found: list[Found] = self.runner.gather(parts)
+        self.runner.n_bytes += sum(part.n_bytes + 16 * len(part.features) for part in found)
+        features = np.concatenate([part.features for part in found])
+        gradients = np.concatenate([part.gradients for part in found])
         order = np.argsort(features, kind="stable")
-        return Scan(features[order], gradients[order], variances=_variances(self.problem.n_labels, own))
+        variances = _variances(self.problem.n_labels, found[: len(tasks)])
+        return Scan(features[order], gradients[order], is_complete, variances=variances)
 
     def _limits(self, wanted: Wanted) -> tuple[Limits, Any]:
         """Limits of all columns that are looked at: their values, and, as a task, the number of each column's value."""

@@ -54,6 +54,9 @@ class BlocksChoice:
             self.runner.submit(make_block, data, attributes, answers, shape, self.loss)
             for data, attributes, answers in zip(self.data, self.attributes, self.answers, strict=True)
         ]
+        # What blocks are made of is asked for no more: workers let it go, and make it again where a block is lost.
+        self.attributes.clear()
+        self.answers.clear()
         n = len(blocks)
         # A block is an example, and has the loss of its sentences with it.
         return SmoothObjective(
