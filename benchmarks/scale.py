@@ -1,12 +1,16 @@
 """Training on more and more data, in memory and with a budget: seconds a pass, peak memory, and how they grow.
 
     python benchmarks/scale.py [--times 1 2 4] [--memory 600MB] [--passes 30]
+    python benchmarks/scale.py --times 4 --workers 1 2
 
 The training part of the English treebank is written so many times into one file; in every copy but the first a part
 of the words is drawn anew: one in twenty is another word with the same label, one in a hundred a new word. Each
 training is a process of its own that reads the file (with a budget as it comes) and stops after some passes: the
 objective has to be the same to the last bit. Seconds are processor time of one thread. Slopes are those of the
-logarithms. The treebanks are read from `../shared/data`.
+logarithms. With `--workers` the same file is trained on by a Dask cluster of so many processes of one thread on this
+machine: seconds are those of the clock there, a pass is what is left of the time after the first scan, when blocks are
+built and kernels loaded, and the bits have to be the same with any number of workers. The treebanks are read from
+`../shared/data`.
 """
 
 from __future__ import annotations
@@ -21,11 +25,18 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import peers
 
+if TYPE_CHECKING:
+    from vcrf.cluster import OnDask
+    from vcrf.solvers.result import IterationRecord
+
 _OTHER, _NEW = 0.05, 0.01
+# Column files have a third of the bytes of CoNLL-U.
+_BYTES_OF_PART = 1 << 19
 
 
 def write_copies(path: Path, times: int) -> int:
@@ -94,6 +105,54 @@ def measured(path: Path, memory: str | None, passes: int) -> dict[str, float]:
     return found
 
 
+class _Look:
+    """A callback that notes time, passes and bytes."""
+
+    def __init__(self, runner: OnDask) -> None:
+        self.runner, self.began = runner, time.perf_counter()
+        self.seen: list[tuple[float, int, int]] = []
+
+    def __call__(self, record: IterationRecord) -> None:
+        self.seen.append((time.perf_counter() - self.began, record.n_passes, self.runner.n_bytes))
+
+
+def on_dask(times: list[int], workers: list[int], passes: int) -> None:
+    """Print a table of trainings on workers."""
+    import distributed
+
+    from vcrf import VCRF
+    from vcrf.cluster import OnDask
+    from vcrf.data.parts import parts_of_files
+    from vcrf.estimators.cluster import fit_blocks
+
+    warnings.simplefilter("ignore")
+    print("| tokens | blocks | workers | until the first scan, s | s a pass | MB a pass | same bits |")
+    print("|---|---|---|---|---|---|---|")
+    for n in times:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "copies.tsv"
+            n_tokens, bits = write_copies(path, n), set()
+            parts, _ = parts_of_files([path], of_part=_BYTES_OF_PART)
+            for n_workers in workers:
+                with (
+                    distributed.LocalCluster(
+                        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR"
+                    ) as cluster,
+                    distributed.Client(cluster) as client,
+                ):
+                    runner = OnDask(client)
+                    look = _Look(runner)
+                    tagger = fit_blocks(VCRF(max_passes=passes, callback=look), parts, runner)
+                bits.add((tagger.objective_.hex(), tagger.gap_.hex(), tagger.model_.weights.tobytes()))
+                seconds, made, moved = (b - a for a, b in zip(look.seen[0], look.seen[-1], strict=True))
+                print(
+                    f"| {n_tokens:,} | {len(parts)} | {n_workers} | {look.seen[0][0]:.1f} | {seconds / made:.3f} | "
+                    f"{moved / made / 1e6:.1f} | {'yes' if len(bits) == 1 else 'NO'} |",
+                    flush=True,
+                )
+    print(f"load of the machine {os.getloadavg()[0]:.1f}")
+
+
 def slope(x: list[int], y: list[float]) -> float:
     """Of the logarithms, by least squares."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
@@ -129,10 +188,13 @@ def main() -> None:
     parser.add_argument("--times", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--memory")
     parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--workers", type=int, nargs="*")
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.file is not None:
         train(options.file, options.memory, options.passes)
+    elif options.workers:
+        on_dask(options.times, options.workers, options.passes)
     else:
         compare(options.times, options.memory or "600MB", options.passes)
 

@@ -15,7 +15,7 @@ PACKAGE = Path(vcrf.__file__).parent
 # From the ground up: a room imports from those before it. Those of one line know nothing of each other.
 STOREYS = [
     ["types", "errors"],
-    ["machine", "files", "strings", "workers", "processes", "scratch"],
+    ["machine", "files", "strings", "workers", "processes", "scratch", "cluster"],
     ["plots", "page", "kernels", "automata", "data"],
     ["lattice", "families", "losses"],
     ["classes", "graphs"],

@@ -11,6 +11,7 @@ import numpy as np
 
 from vcrf import scratch
 from vcrf.arguments.open_labels import are_texts, check_open, is_open, named
+from vcrf.data.corpus import Corpus
 from vcrf.data.interned import Interned
 from vcrf.errors import InputError
 from vcrf.families import Family, NamedFeature, Template, Text, intern_sentences, read_attributes
@@ -49,6 +50,18 @@ def _listed(sentence: Any, index: int) -> list[Any]:
     if not isinstance(sentence, Iterable):
         raise InputError(f"Sentence {index} of X is a {type(sentence).__name__}: expected a list of tokens.")
     return list(sentence)
+
+
+def sentences_and_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y as they are given, or those of a corpus."""
+    if y is not None:
+        return X, y
+    if isinstance(X, Corpus):
+        return X.tokens, X.labels
+    raise InputError(
+        "This estimator requires y to be passed, but the target y is None: one list of labels a sentence. "
+        "A Corpus, as `read_corpus` gives it, has them with it."
+    )
 
 
 def check_lengths(X: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> None:

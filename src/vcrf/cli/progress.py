@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ class TrainingProgress:
         self._title = title
         self._first_gap = math.inf
         self._last_line = -math.inf
+        self.more: Callable[[], str] = str  # what else there is to say
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
         self._bar = _bar(console) if is_terminal or console else None
         self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
@@ -59,10 +61,12 @@ class TrainingProgress:
         """Show a record."""
         gap = record.gap / record.objective if record.objective > 0.0 else 0.0
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._share(gap), facts=_short_facts(record, gap, self._tol))
+            self._bar.update(
+                self._task, completed=self._share(gap), facts=_short_facts(record, gap, self._tol) + self.more()
+            )
         elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES or gap <= self._tol:
             self._last_line = time.monotonic()
-            say(f"{self._title} {record.seconds:7.1f} s {_facts(record, gap, self._tol)}")
+            say(f"{self._title} {record.seconds:7.1f} s {_facts(record, gap, self._tol)}{self.more()}")
 
     def _share(self, gap: float) -> float:
         """How far the gap has come from its first value to the tolerance, in decades."""

@@ -76,6 +76,12 @@ def train(
     inference: Annotated[str, option("inference")] = "auto",
     dual_start: Annotated[bool, option("dual_start")] = True,
     memory: Annotated[str | None, option("memory")] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Train on the workers of a Dask scheduler, tcp://host:8786, which read the files."
+        ),
+    ] = None,
     solver: Annotated[str, option("solver")] = "certified",
     rule: Annotated[str, option("rule")] = "fobos",
     eta: Annotated[float, option("eta")] = 0.01,
@@ -127,6 +133,12 @@ def train(
         check_watch()
     from vcrf import scratch
 
+    if dask is not None:
+        from vcrf.cli.train_cluster import check_cluster, train_on_cluster
+
+        check_cluster(given)
+        train_on_cluster(given, began)
+        return
     with scratch.within(memory):
         (_train_trees if structure == "tree" else _train_chains)(given, began)
 
@@ -134,16 +146,9 @@ def train(
 def _train_chains(given: dict[str, Any], began: float) -> None:
     """Train on sentences."""
     output, start = given["output"], given["start"]
-    # An estimator has these parameters under the same names.
-    parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
-    parameters["loss"] = {None: "auto", "none": None}.get(given["loss"], given["loss"])
-    if given["word_classes"] is not None:
-        from vcrf.classes import read_classes
-
-        parameters["word_classes"] = read_classes(given["word_classes"])
+    tagger = estimator(given)
     corpus, development, layout = _corpora(given)
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
-    tagger: VCRF = getattr(vcrf, _ESTIMATORS[given["surrogate"]])(**parameters)
     stages: dict[str, float] = {}
     found = None
     with Interrupts() as interrupts, _page(given) as live:
@@ -153,8 +158,8 @@ def _train_chains(given: dict[str, Any], began: float) -> None:
         interrupts.see_model()
         if live is not None:
             live.end(tagger.status_.value)
-        report = _report(tagger, development, began, stages)
-        _save(tagger, layout, output)
+        report = training_report(tagger, development, began, stages)
+        save_model(tagger, layout, output)
     try:
         if found is not None:
             print_rich(found.table(), err=True)
@@ -162,7 +167,7 @@ def _train_chains(given: dict[str, Any], began: float) -> None:
         if given["json"]:
             print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
         else:
-            _print_report(report, output)
+            print_report(report, output)
         if found is not None and given["plot"] is not None:
             found.plot(given["plot"])  # after the model: a picture that fails costs nothing else
     except KeyboardInterrupt:
@@ -171,6 +176,19 @@ def _train_chains(given: dict[str, Any], began: float) -> None:
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(exit_code())
+
+
+def estimator(given: dict[str, Any]) -> VCRF:
+    """The estimator that the options ask for."""
+    # An estimator has these parameters under the same names.
+    parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
+    parameters["loss"] = {None: "auto", "none": None}.get(given["loss"], given["loss"])
+    if given["word_classes"] is not None:
+        from vcrf.classes import read_classes
+
+        parameters["word_classes"] = read_classes(given["word_classes"])
+    tagger: VCRF = getattr(vcrf, _ESTIMATORS[given["surrogate"]])(**parameters)
+    return tagger
 
 
 def _corpora(given: dict[str, Any]) -> tuple[Corpus, Corpus | None, Layout]:
@@ -198,12 +216,12 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
     n_labels = len({name for labels in trees.labels for name in labels})
     say(f"{len(trees.graphs):,} trees, {sum(map(len, trees.labels)):,} words, {n_labels} labels")
     with Interrupts() as interrupts, _page(given) as live:
-        with _watched(tagger, "training", interrupts, live):
+        with watched(tagger, "training", interrupts, live):
             tagger.fit(trees.graphs, trees.labels)
         interrupts.see_model()
         if live is not None:
             live.end(tagger.status_.value)
-        report = _report(tagger, None, began, {})
+        report = training_report(tagger, None, began, {})
         if dev is not None:
             report |= _dev_report(dev.labels, tagger.predict(dev.graphs))
         tagger.model_ = with_field(tagger.model_, label)
@@ -211,7 +229,7 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
     if given["json"]:
         print_json({**report, "model": str(output), "seconds": time.perf_counter() - began})
     else:
-        _print_report(report, output)
+        print_report(report, output)
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(exit_code())
@@ -314,7 +332,7 @@ def _fit(
     live: LiveTraining | None,
 ) -> VCRF:  # fmt: skip
     old = None if start is None else vcrf.load(start)
-    with _watched(tagger, "training", interrupts, live):
+    with watched(tagger, "training", interrupts, live):
         return tagger.fit(corpus.tokens, corpus.labels, None, *_columns(development), start=old)
 
 
@@ -332,7 +350,7 @@ def _tune(
     def grid(strength: float | None) -> list[float] | None:
         return None if strength is None else [strength]
 
-    with _watched(tagger, "tuning", interrupts, live) as progress:
+    with watched(tagger, "tuning", interrupts, live) as progress:
 
         def begin(stage: str) -> None:
             stages[stage] = time.perf_counter()
@@ -359,7 +377,7 @@ def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _watched(
+def watched(
     tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts, live: LiveTraining | None
 ) -> Iterator[TrainingProgress]:
     """Show the tagger's progress on stderr, and on the page; what the library warns of is said on stderr too."""
@@ -380,7 +398,7 @@ def _watched(
         yield progress
 
 
-def _report(
+def training_report(
     tagger: VCRF | GraphCRF, development: Corpus | None, began: float, stages: dict[str, float]
 ) -> dict[str, Any]:
     """What --json prints; seconds_reading is all but tuning and solving: files, attributes, columns."""
@@ -399,7 +417,7 @@ def _report(
     return report
 
 
-def _save(tagger: VCRF, layout: Layout, output: Path) -> None:
+def save_model(tagger: VCRF, layout: Layout, output: Path) -> None:
     """Write the model, which remembers where the training data had its labels."""
     from dataclasses import replace
 
@@ -409,7 +427,8 @@ def _save(tagger: VCRF, layout: Layout, output: Path) -> None:
     tagger.save(output)
 
 
-def _print_report(report: dict[str, Any], output: Path) -> None:
+def print_report(report: dict[str, Any], output: Path) -> None:
+    """What is told of a training on stdout."""
     if "dev_token_error" in report:
         low, high = report["dev_token_error_interval"]
         typer.echo(f"development token error {report['dev_token_error']:.2%} ({low:.2%} to {high:.2%})")

@@ -40,7 +40,7 @@ def accepted_blocks(blocks: Iterable[Block], name: str) -> Iterator[Block]:
     n = n_open = n_accepted = 0
     for block in blocks:
         n += 1
-        answer = _answer(block, name)
+        answer = answer_of(block, name)
         n_open += answer is None
         n_accepted += bool(answer)
         if answer:
@@ -59,7 +59,7 @@ def say_left_out(name: str, n_open: int, n: int, what: str) -> None:
         warnings.warn(f"{name}: {n_open:,} of {n:,} {what} have no answer yet and are left out.", stacklevel=3)
 
 
-def _answer(block: Block, name: str) -> bool | None:
+def answer_of(block: Block, name: str) -> bool | None:
     """Of the comments before the first token; a sentence that is no suggestion has its labels from a person."""
     found: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(block.lines, block.first_line):

@@ -12,7 +12,7 @@ from vcrf.data.answers import accepted_blocks, say_left_out
 from vcrf.data.blocks import Block, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
-from vcrf.data.corpus import Corpus
+from vcrf.data.corpus import Corpus, Sentence
 from vcrf.data.docbin import is_docbin, read_docbin, trained_tag
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.pieces import whole_sentences
@@ -93,20 +93,41 @@ def read_with_layout(
     if looks_like_annotations(text.name) if format is None else format == "annotations":
         whole = read_text(path) if isinstance(text, _Streamed) else text
         return _answered(whole), conllu_layout("upos" if tag is None else tag)
-    sample = _first_data_line(text)
-    if is_conllu(text.name, sample) if format is None else format == "conllu":
-        layout = conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained))
-        answered = accepted_blocks(_blocks(text, split, ()), text.name)
-        sentences = parse_conllu(answered, text.name, layout.form, layout.tag, layout.tags)
-    else:
-        n_columns = len(field_splitter(sample)(sample))
-        layout = column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained))
-        chosen = _blocks(text, split, BOUNDARIES)
-        sentences = parse_columns(chosen, text.name, sample, layout.form, layout.tag)
+    layout, sample = _layout_of(text, tag, format, form, trained)
+    blocks = _blocks(text, split, () if layout.format == "conllu" else BOUNDARIES)
+    if layout.format == "conllu":
+        blocks = accepted_blocks(blocks, text.name)
+    sentences = parsed(blocks, text.name, layout, sample)
     corpus = _kind_of_corpus(is_streamed).from_sentences(sentences)
     if not len(corpus):
         raise _no_sentences(text.name)
     return corpus, layout
+
+
+def _layout_of(
+    text: Text | _Streamed, tag: str | int | None, format_name: str | None, form: int | None, trained: Layout | None
+) -> tuple[Layout, str]:
+    """Format and columns of a text, and its first line with data."""
+    sample = _first_data_line(text)
+    if is_conllu(text.name, sample) if format_name is None else format_name == "conllu":
+        return conllu_layout(*_columns_of("conllu", len(FIELDS), tag, form, trained)), sample
+    n_columns = len(field_splitter(sample)(sample))
+    return column_layout(text.name, sample, *_columns_of("columns", n_columns, tag, form, trained)), sample
+
+
+def layout_of_file(
+    path: str | os.PathLike[str], tag: str | int | None, format_name: Format | None, form: int | None
+) -> tuple[Layout, str]:
+    """Format and columns of a file of sentences, and its first line with data, from its beginning."""
+    _check_format(format_name)
+    return _layout_of(_streamed(path), tag, format_name, form, None)
+
+
+def parsed(blocks: Iterable[Block], name: str, layout: Layout, sample: str) -> Iterator[Sentence]:
+    """The sentences of blocks of a file; `sample` is its first line with data."""
+    if layout.format == "conllu":
+        return parse_conllu(blocks, name, layout.form, layout.tag, layout.tags)
+    return parse_columns(blocks, name, sample, layout.form, layout.tag)
 
 
 class _Streamed(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ from vcrf.families import Family, Text, default_families, explicit_families, pap
 from vcrf.families.explicit import AttributeText
 from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
+from vcrf.model import Model
+from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Components, Problem, components_of_labels
 from vcrf.scratch import read_size
@@ -68,6 +70,7 @@ class TrainingData(NamedTuple):
     complexities: Floats  # of families; means, if features have their own
     features: FeatureComplexities | None
     surrogate: Any  # see `VCRF._surrogate`
+    build: Callable[..., Model] = build_model  # from a solution to a model
 
 
 class Parameters(SequenceEstimator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from vcrf.arguments.inputs import (
     label_numbers,
     listed_labels,
     read_text,
+    sentences_and_labels,
     sorted_classes,
     training_sentences,
 )
@@ -32,16 +34,18 @@ from vcrf.arguments.running import (
     warn_unless_converged,
 )
 from vcrf.classes import as_classes
+from vcrf.cluster import as_runner
 from vcrf.complexity.choices import check_complexities, family_complexities
 from vcrf.complexity.features import feature_complexities
 from vcrf.decoding.constraints import as_constraints, check_constraints
+from vcrf.errors import InputError
+from vcrf.estimators.cluster import fit_on_cluster
 from vcrf.estimators.heldout import DevelopmentSet, DevelopmentWatch, hold_out
 from vcrf.estimators.parameters import Parameters, TrainingData
 from vcrf.estimators.trained import Trained
 from vcrf.estimators.warm import warm_start
 from vcrf.families import class_families, component_families, component_pair_families
 from vcrf.families.explicit import AttributeText
-from vcrf.model.build import build_model
 from vcrf.model.fingerprints import joined
 from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status, Watch
@@ -102,11 +106,13 @@ class VCRF(Trained, Parameters):
     def fit(
         self,
         X: Iterable[Any],
-        y: Iterable[Any],
+        y: Iterable[Any] | None = None,
         sample_weight: Sequence[float] | None = None,
         X_dev: Iterable[Any] | None = None,
         y_dev: Iterable[Any] | None = None,
         start: Any = None,
+        client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> VCRF:
         """Train.
 
@@ -114,7 +120,7 @@ class VCRF(Trained, Parameters):
         ----------
         X : iterable of sentences
             A sentence is a sequence of tokens; a token is a str, a dict of features, a list of attribute
-            strings or a row of numbers, the same kind everywhere.
+            strings or a row of numbers, the same kind everywhere. A `Corpus` has its labels with it.
         y : iterable of sequences of labels
             One label a token, str or int. None leaves the label of a token open, a set says that it is one of
             these; training then sums over what is possible. That is no convex problem: it ends at a stationary
@@ -128,6 +134,10 @@ class VCRF(Trained, Parameters):
         start : fitted tagger, optional
             Begin with its weights: fewer passes where the sentences are much the same, and the same certified
             optimum. Labels, sentences and parameters may be others.
+        client : distributed.Client, optional
+            Train on the workers of a Dask scheduler (the extra `cluster`; what is not there on a cluster is refused).
+        checkpoint : path, optional
+            With `client`: the weights of each round are kept there; a training that finds them goes on from there.
 
         Returns
         -------
@@ -135,6 +145,12 @@ class VCRF(Trained, Parameters):
             Itself.
         """
         self._check_parameters()
+        X, y = sentences_and_labels(X, y)
+        if client is not None:
+            given = {"sample_weight": sample_weight, "X_dev": X_dev, "y_dev": y_dev, "start": start}
+            return fit_on_cluster(self, X, y, as_runner(client), checkpoint, given)
+        if checkpoint is not None:
+            raise InputError("`checkpoint` is for training on a cluster: pass `client` too, or leave it out.")
         with scratch.within(self.memory):
             return self._fit(X, y, sample_weight, X_dev, y_dev, start)
 
@@ -296,16 +312,18 @@ class VCRF(Trained, Parameters):
         start: SolverResult | None,
         development: DevelopmentSet | None = None,
         patience: int | None = None,
+        watch: Watch | None = None,
     ) -> VCRF:
         problem = data.problem
         penalty = self._penalty(data).bind(problem)
-        watch = None if development is None else DevelopmentWatch(development, penalty, patience)
+        if development is not None:
+            watch = DevelopmentWatch(development, penalty, patience)
         result = self._judged(self._run(data, start, watch))
-        self.model_ = build_model(
+        self.model_ = data.build(
             problem, penalty, result, data.classes, data.complexities, float(self._value("temperature"))
         )
         self.classes_, self.result_ = data.classes, result
-        self.n_candidates_, self.n_columns_ = problem.n_candidates, len(problem.columns)
+        self.n_candidates_, self.n_columns_ = problem.n_candidates, int(problem.columns.class_counts.sum())
         for name, value in self._in_force(problem.text.n_sentences).items():
             setattr(self, f"{name}_", value)
         self.aim_ = self._aim()

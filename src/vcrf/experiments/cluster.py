@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vcrf.errors import MissingExtraError, VcrfError
+from vcrf.cluster import check_installed, connect
+from vcrf.errors import VcrfError
 from vcrf.experiments.scheduling import Blobs, Outcome, Outcomes, attempt
 from vcrf.experiments.tasks import Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-INSTALL = "--dask needs Dask, which is not installed. Install it with: pip install 'vcrf[cluster]'."
 
 
 class DaskCluster:
@@ -30,10 +29,7 @@ class DaskCluster:
     def __init__(self, address: str, seconds_to_connect: float = 30.0) -> None:
         self.address = address
         self.seconds_to_connect = seconds_to_connect
-        try:
-            import distributed  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError(INSTALL) from error
+        check_installed()
 
     def __call__(self, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
         """Yield outcomes as they come; raise VcrfError when the scheduler is lost."""
@@ -47,12 +43,7 @@ class DaskCluster:
             ) from error
 
     def _connected(self) -> Client:
-        from distributed import Client
-
-        try:
-            return Client(self.address, timeout=self.seconds_to_connect, set_as_default=False)
-        except (OSError, ValueError) as error:  # no one there; not an address
-            raise VcrfError(f"There is no Dask scheduler at {self.address}: {error}. Check the address.") from error
+        return connect(self.address, self.seconds_to_connect)
 
 
 def _run(client: Client, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:

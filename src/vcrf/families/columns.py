@@ -49,6 +49,11 @@ class ColumnTable:
     def first_positions(self) -> UInts32:
         return self.positions[self.ptr[:-1]]
 
+    @property
+    def class_counts(self) -> Ints:
+        """Columns of each class."""
+        return np.bincount(self.classes, minlength=len(self.class_sources))
+
     def mass(self) -> Floats:
         """Sum of absolute values of each column: m times the largest possible gradient."""
         if not len(self.values):

@@ -176,9 +176,8 @@ def _family_facts(
 
 def _count_columns(problem: Candidates) -> Ints:
     """Columns that have an attribute of each family."""
-    per_class = np.bincount(problem.columns.classes, minlength=len(problem.columns.class_sources))
     counts = np.zeros(len(problem.families), np.int64)
-    for sources, n in zip(problem.columns.class_sources, per_class, strict=True):
+    for sources, n in zip(problem.columns.class_sources, problem.columns.class_counts, strict=True):
         families = np.unique(problem.family_of[list(sources)])
         counts[families[families >= 0]] += n
     return counts

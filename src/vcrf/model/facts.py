@@ -96,7 +96,7 @@ def training_facts(problem: Candidates, result: SolverResult, labels: Sequence[s
         n_sentences=len(problem.weights),
         n_tokens=problem.n_instances,
         n_candidates=int(problem.n_candidates),
-        n_columns=len(problem.columns),
+        n_columns=int(problem.columns.class_counts.sum()),
         n_kept_columns=int(result.n_kept_columns),
         n_active=result.n_active,
         objective=float(result.objective),

@@ -287,7 +287,7 @@ def build_problem(
         raise InputError(f"Expected one weight for each of {text.n_sentences} sentences, got {weights.shape}.")
     sources: list[Source] = list(dict.fromkeys(source for family in families for source in family.sources))
     order = max(family.tags for family in families)
-    _check_order(n_labels, order)
+    check_order(n_labels, order)
     components = _components_of(families, components)
     if weights is None:
         weights = np.full(text.n_sentences, 1.0 / max(text.n_sentences, 1))
@@ -341,7 +341,8 @@ def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple
         raise InputError("`candidates='observed'` needs the label of every token: use `candidates='all'`.")
 
 
-def _check_order(n_labels: int, order: int) -> None:
+def check_order(n_labels: int, order: int) -> None:
+    """Refuse more tag patterns than there are codes."""
     if n_labels**order > MAX_PATTERNS:
         raise BudgetError(
             f"There are {n_labels**order:,} tag patterns of length {order} over {n_labels} labels; the budget is "
