@@ -115,4 +115,4 @@ def _check_tables(max_table: Any, model: GraphModel) -> None:
     kinds = model.kinds
     largest = max(prod(len(kinds.labels[t]) for t in kind.types) for kind in kinds.kinds)
     if max_table < largest:
-        raise InputError(f"max_table is {max_table}, and a table of this model's factors has {largest:,} entries")
+        raise InputError(f"`max_table` is {max_table}, and a table of this model's factors has {largest:,} entries")
