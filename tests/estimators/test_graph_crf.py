@@ -318,7 +318,7 @@ def test_files_clones_and_searches(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("max_table", 2, "max_table is 2, and a table of this model's factors has 4 entries"),
+        ("max_table", 2, "`max_table` is 2, and a table of this model's factors has 4 entries"),
         ("max_table", "large", "`max_table`"),
         ("n_jobs", "all", "`n_jobs` must be positive, or None or -1"),
     ],
