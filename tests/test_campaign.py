@@ -8,11 +8,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.campaign import concurrency, kills, runner
+from tests.campaign import patience as patience_module
+from tests.campaign.kept import Kept, Report
+from tests.campaign.patience import Patience, family
 
 from commands import conllu, start
 from vcrf import VCRF
@@ -79,16 +83,68 @@ def test_concurrency(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "limit", "hangs"), [("while True: pass", 0.5, True), ("import time; time.sleep(600)", 60.0, False)]
+    ("work", "working", "hangs"), [("while True: pass", 0.5, True), ("import time; time.sleep(600)", 60.0, False)]
 )
-def test_a_hang_is_processor_time(work: str, limit: float, hangs: bool) -> None:
+def test_a_hang_is_processor_time(work: str, working: float, hangs: bool) -> None:
     """On a busy machine, where a case waits for its turn, it does not hang."""
-    worker = runner._Worker.__new__(runner._Worker)
     with subprocess.Popen([sys.executable, "-c", work]) as process:
-        worker._process = process
-        worker._allow(limit)
+        patience = Patience(lambda: family(process.pid), working)
         deadline = time.monotonic() + (60.0 if hangs else 1.0)
-        while not worker._hangs() and time.monotonic() < deadline:
+        is_over = False
+        while not is_over and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert worker._hangs() is hangs
+            is_over = patience.is_over()
+        assert is_over is hangs
         process.kill()
+
+
+def test_who_was_stopped_has_not_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour between two looks is no hour of patience; an hour of looks is."""
+    clock = iter([0.0, 3_600.0, 7_200.0, *np.arange(7_201.0, 9_000.0)])
+    monkeypatch.setattr(patience_module.time, "monotonic", lambda: next(clock))
+    patience = Patience(list, working=1.0)
+    assert not patience.is_over()
+    assert not patience.is_over()
+    assert any(patience.is_over() for _ in range(130))
+
+
+def test_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign that was cut off goes on with the cases that it has not done, and adds them up."""
+    asked: list[int] = []
+
+    class Counted:
+        """A worker that does all it gets."""
+
+        def __init__(self, *_: object) -> None:
+            self.pipe = None
+
+        def go_on(self, report: Report, queue: Iterator[int]) -> bool:
+            for number in queue:
+                asked.append(number)
+                report.note(number, number != 3, "good" if number != 3 else "bad")
+            return False
+
+        def end(self) -> None:
+            """Nothing to end."""
+
+    monkeypatch.setattr(runner, "_Worker", Counted)
+    monkeypatch.setattr(runner, "wait", lambda *_: None)
+    parts, path = {"fits": runner.part_of("fits")}, tmp_path / "campaign.json"
+    for numbers in (range(5), range(9)):
+        kept = Kept(parts, 7, path)
+        runner.run(kept.of("fits"), numbers, 10.0, 1, kept.write)
+        kept.write(at_once=True)
+    report = Kept(parts, 8, path).of("fits")
+    assert asked == list(range(9))
+    assert (report.seed, report.n_cases, report.first, report.ends["good"]) == (7, 9, 9, 8)
+    assert [finding.number for finding in report.findings] == [3]
+
+
+def test_cases_that_end_out_of_turn() -> None:
+    """What one process has not done yet is done by the next call."""
+    report = Report(runner.part_of("fits"), 7)
+    for number in (1, 2, 4):
+        report.note(number, True, "good")
+    assert [number for number in range(6) if not report.has(number)] == [0, 3, 5]
+    report.note(0, True, "good")
+    assert (report.first, report.beyond) == (3, {4})

@@ -13,9 +13,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.campaign import runner
+from tests.campaign.kept import Kept, Report
 from tests.campaign.part import Part
 
-_FRAME = {"__init__", "__main__", "part", "runner"}
+_FRAME = {"__init__", "__main__", "kept", "part", "patience", "runner"}
 PARTS = [path.stem for path in sorted(Path(__file__).parent.glob("*.py")) if path.stem not in _FRAME]
 
 
@@ -27,13 +28,16 @@ def main() -> None:
         _one(parts[given.parts[0]], given.seed, given.case)
         return
     sys.stdout.write(f"seed {given.seed}\n")
-    reports = []
-    for name in given.parts or PARTS:
-        part = parts[name]
-        count = given.count or max(int(part.count * given.share), 1)
-        sys.stderr.write(f"{name}: {count:,} cases\n")
-        reports.append(runner.run(part, given.seed, range(count), given.seconds, given.jobs))
-    sys.stdout.write(_table(reports))
+    kept = Kept(parts, given.seed, given.keep)
+    reports = [kept.of(name) for name in given.parts or PARTS]
+    try:
+        for report in reports:
+            count = given.count or max(int(report.part.count * given.share), 1)
+            sys.stderr.write(f"{report.part.name}: {count:,} cases of seed {report.seed}, {report.n_cases:,} done\n")
+            runner.run(report, range(count), given.seconds, given.jobs, kept.write)
+    finally:
+        kept.write(at_once=True)
+        sys.stdout.write(_table(reports))
     sys.exit(any(report.findings for report in reports))
 
 
@@ -47,6 +51,9 @@ def _arguments(parts: dict[str, Part]) -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="cases of each part, in place of the numbers below")
     parser.add_argument("--share", type=float, default=1.0, help="share of the numbers below, say 0.01")
     parser.add_argument("--seconds", type=float, default=1e9, help="time for each part")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="keep what is done there, and go on from it, seed and all"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--case", type=int, help="run this one case here, under no guard")
     given = parser.parse_args()
@@ -62,7 +69,7 @@ def _one(part: Part, seed: int, number: int) -> None:
         sys.stdout.write(part.attack(part.prepare(Path(scratch)), runner.rng_of(seed, number)) + "\n")
 
 
-def _table(reports: list[runner.Report]) -> str:
+def _table(reports: list[Report]) -> str:
     lines = [f"{'part':<12} {'cases':>8} {'findings':>8} {'seconds':>8}  ends"]
     for report in reports:
         ends = ", ".join(f"{name} {n:,}" for name, n in report.ends.most_common())

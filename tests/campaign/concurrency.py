@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from tests.campaign.part import Part
+from tests.campaign.patience import Patience, end_of
 
 import vcrf
 from commands import conllu, environment
@@ -28,6 +30,7 @@ from vcrf.data import Corpus, SyntheticLanguage
 from vcrf.estimators.file import load
 from vcrf.labelling.loading import load_tagger
 
+# Processor seconds of a command, or of the threads of one case.
 _LIMIT = 240.0
 _STRENGTHS = (0.3, 0.1, 0.03)
 _ODD = ["Ζεύς", "naïve", "日本", "🙂", "a"]
@@ -81,7 +84,7 @@ def _ends(processes: list[subprocess.Popen[bytes]]) -> list[subprocess.Completed
     ends = []
     try:
         for process in processes:
-            out, err = process.communicate(timeout=_LIMIT)
+            out, err = end_of(process, _LIMIT)
             assert process.returncode == 0, f"{process.args}: exit code {process.returncode}\n{err.decode()}"
             assert b"Traceback" not in err, f"{process.args}\n{err.decode()}"
             ends.append(subprocess.CompletedProcess(process.args, 0, out, err))
@@ -127,11 +130,13 @@ def _threads(state: State, rng: np.random.Generator) -> None:
 
     threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(len(jobs))]
     with warnings.catch_warnings(action="ignore"):  # here: threads share the filters
+        patience = Patience(lambda: [psutil.Process()], _LIMIT)
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(_LIMIT)
-            assert not thread.is_alive(), "a thread hangs"
+            while thread.is_alive():
+                thread.join(0.2)
+                assert not patience.is_over(), "a thread hangs"
     assert all(value is True for value in found), f"other results than alone: {found}"
 
 

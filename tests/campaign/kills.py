@@ -11,11 +11,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 from tests.campaign.part import Part
+from tests.campaign.patience import Patience, end_of
 
 from commands import conllu, start
 from vcrf.data import SyntheticLanguage
@@ -23,7 +26,8 @@ from vcrf.estimators.file import load
 from vcrf.files import replacing
 
 _SIGNALS = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
-_PATIENCE = 600.0
+# Processor seconds of a command.
+_LIMIT = 300.0
 _N_SENTENCES = 300
 _TABLES = ("tables.md", "tables.json", "points.csv")
 _BEST = b"Interrupted: the model is the best so far."
@@ -60,14 +64,13 @@ def _prepare(directory: Path) -> State:
         for _ in range(2):  # the first may compile
             began = time.monotonic()
             process = start(*_arguments(name, directory, directory / f"good-{name}"))
-            _, said = process.communicate(timeout=900)
+            _, said = end_of(process, _LIMIT)
             if process.returncode:
                 raise RuntimeError(said.decode())
             seconds[name] = time.monotonic() - began
     # As good a model, but another file than a whole run writes.
-    _, said = start("train", directory / "few.conllu", "-o", directory / "good-model", "--max-passes", 3).communicate(
-        timeout=900
-    )
+    process = start("train", directory / "few.conllu", "-o", directory / "good-model", "--max-passes", 3)
+    _, said = end_of(process, _LIMIT)
     if not (directory / "good-model").exists():
         raise RuntimeError(said.decode())
     old = {"train": (directory / "good-model").read_bytes(), "tag": b"what was there before\n"}
@@ -123,10 +126,10 @@ def _end(process: subprocess.Popen[bytes], number: int, is_group: bool, moment: 
         _, said = process.communicate(timeout=moment)
     except subprocess.TimeoutExpired:
         (os.killpg if is_group else os.kill)(process.pid, number)
-        _, said = process.communicate(timeout=_PATIENCE)
-    deadline = time.monotonic() + 10.0
+        _, said = end_of(process, _LIMIT)
+    patience = Patience(lambda: _group(process.pid), working=10.0, asleep=10.0)
     while _is_alive(process.pid):
-        if time.monotonic() > deadline:
+        if patience.is_over():
             os.killpg(process.pid, signal.SIGKILL)
             raise AssertionError("a process of its group is still there after 10 s")
         time.sleep(0.02)
@@ -139,6 +142,16 @@ def _is_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _group(group: int) -> list[psutil.Process]:
+    """The processes of a group."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group:
+                found.append(process)
+    return found
 
 
 def _check_code(code: int, number: int, said: bytes) -> None:
@@ -195,7 +208,7 @@ def _check_reproduce(state: State, folder: Path, code: int, said: bytes) -> str:
     if code > 0:
         assert _KEPT in said or b"tasks" not in said, "nothing is said of what is kept"
     process = start(*_arguments("reproduce", state.directory, folder / "reproduce"))
-    _, again = process.communicate(timeout=3 * _PATIENCE)
+    _, again = end_of(process, _LIMIT)
     assert process.returncode == 0, f"the same command does not go on: {again.decode()}"
     found = {name: (folder / "reproduce" / name).read_bytes() for name in _TABLES}
     assert found == state.tables, "the tables are others"

@@ -8,9 +8,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -18,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import psutil
-from tests.campaign.part import Finding, Part
+from tests.campaign.kept import Report
+from tests.campaign.part import Part
+from tests.campaign.patience import Patience, family
 
 # A process may take so long to import, train and compile what its cases need.
 _PREPARING = 900.0
-# A case hangs that takes more processor time than its limit, or this many times as long with nothing to do: on a busy
-# machine a clock on the wall says little.
-_WAITING = 10.0
 # Findings after which a part ends: they are likely to be one.
 _MOST_FINDINGS = 100
 
@@ -39,36 +37,25 @@ def rng_of(seed: int, number: int) -> np.random.Generator:
     return np.random.default_rng([seed, number])
 
 
-@dataclass
-class Report:
-    """What happened in a part."""
-
-    part: Part
-    ends: Counter[str] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def n_cases(self) -> int:
-        return sum(self.ends.values()) + len(self.findings)
-
-
-def run(part: Part, seed: int, numbers: range, seconds: float, jobs: int) -> Report:
-    """Run cases until all are done or the time is over."""
-    report, began = Report(part), time.monotonic()
-    queue = iter(numbers)
+def run(
+    report: Report, numbers: Iterable[int], seconds: float, jobs: int, keep: Callable[[], None] = lambda: None
+) -> None:
+    """Run cases until all are done or the time is over; `keep` is called again and again."""
+    part, before, began = report.part, report.seconds, time.monotonic()
+    left = [number for number in numbers if not report.has(number)]
+    n_found, queue = len(report.findings), iter(left)
     with tempfile.TemporaryDirectory(prefix="campaign-", ignore_cleanup_errors=True) as scratch:
-        workers = [_Worker(part, seed, Path(scratch)) for _ in range(min(jobs, part.jobs or jobs, len(numbers)))]
+        workers = [_Worker(part, report.seed, Path(scratch)) for _ in range(min(jobs, part.jobs or jobs, len(left)))]
         try:
             while workers:
-                is_over = time.monotonic() - began > seconds or len(report.findings) >= _MOST_FINDINGS
+                is_over = time.monotonic() - began > seconds or len(report.findings) - n_found >= _MOST_FINDINGS
                 workers = [worker for worker in workers if worker.go_on(report, iter(()) if is_over else queue)]
+                report.seconds = before + time.monotonic() - began
+                keep()
                 wait([worker.pipe for worker in workers], 0.2)
         finally:
             for worker in workers:
                 worker.end()
-    report.seconds = time.monotonic() - began
-    return report
 
 
 class _Worker:
@@ -87,7 +74,7 @@ class _Worker:
         theirs.close()
         self._number: int | None = None
         self._is_ready = False
-        self._allow(_PREPARING)
+        self.allow(_PREPARING)
 
     def go_on(self, report: Report, queue: Iterator[int]) -> bool:
         """Take what the process has sent and give it the next case; whether there is more to do."""
@@ -102,27 +89,28 @@ class _Worker:
                 if self._number is None:
                     self.end()
                     return False
-                self._allow(self._part.limit)
+                self.allow(self._part.limit)
                 self.pipe.send(self._number)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             self._process.join()
             return self._begin_anew(report, f"the process ended with {self._process.exitcode}")
-        if self._hangs():
-            return self._begin_anew(report, f"hangs: no end after {self._part.limit:g} processor seconds")
+        if self.patience.is_over():
+            return self._begin_anew(
+                report, f"hangs: no end after {self._part.limit:g} processor seconds{self._calls()}"
+            )
         return True
 
-    def _allow(self, seconds: float) -> None:
-        self._until = self._spent() + seconds, time.monotonic() + _WAITING * seconds
+    def allow(self, seconds: float) -> None:
+        number = self._process.pid
+        self.patience = Patience(lambda: family(number) if number else [], seconds)
 
-    def _hangs(self) -> bool:
-        return self._spent() > self._until[0] or time.monotonic() > self._until[1]
-
-    def _spent(self) -> float:
-        """Processor seconds of the process and of what it has started and waited for."""
-        try:
-            return float(sum(psutil.Process(self._process.pid).cpu_times()[:4]))
-        except psutil.NoSuchProcess:
-            return 0.0
+    def _calls(self) -> str:
+        """The commands that it has started and that have not ended."""
+        calls = ""
+        for process in family(self._process.pid or 0)[1:]:
+            with suppress(psutil.NoSuchProcess):
+                calls += "\n  " + " ".join(process.cmdline())[:300]
+        return calls and f", in{calls}"
 
     def _begin_anew(self, report: Report, what: str) -> bool:
         self.end()
@@ -133,14 +121,17 @@ class _Worker:
         return True
 
     def _note(self, report: Report, is_good: bool, what: str) -> None:
-        if is_good:
-            report.ends[what] += 1
-        elif self._number is not None:
-            report.findings.append(Finding(self._part.name, self._seed, self._number, what))
+        if self._number is None:
+            return
+        report.note(self._number, is_good, what)
+        if not is_good:
             sys.stderr.write(f"\n{report.findings[-1]}\n")
 
     def end(self) -> None:
-        self._process.kill()
+        """End the process and all that it has started."""
+        for process in family(self._process.pid or 0):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         self._process.join()
         self.pipe.close()
 
