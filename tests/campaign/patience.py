@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import psutil
 
-# Seconds between two looks at the least, as each reads all processes of the machine; a longer time counts as `_BLINK`: the
+# Seconds between two looks at the least: each reads all processes of the machine. A longer time counts as `_BLINK`: the
 # one who looks had no turn, or was stopped.
 _PAUSE, _BLINK = 0.25, 1.0
 # Seconds that everything may sleep.
