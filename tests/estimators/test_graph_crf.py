@@ -332,6 +332,21 @@ def test_parameters_with_which_no_graph_can_be_labelled_are_refused_when_loaded(
         estimator_file.from_buffer(parts.assemble(), "m")
 
 
+def test_a_forged_key_does_not_bring_weights_of_edges_to_nodes():
+    """They have more assignments: scores would be written past the end of their array."""
+    data = [Graph([{"w": a}, {"w": b}, {"w": "z"}], [(0, 1), (1, 2)]) for a, b in ("xx", "xy", "yx")]
+    model = GraphCRF(base_strength=1e-3).fit(data, [["A", "A", "B"], ["A", "B", "B"], ["B", "A", "A"]])
+    parts = Parts(estimator_file.to_bytes(model))
+    names = list(model.model_.names)
+    i, j = names.index("node bias"), names.index("edge bias")
+    parts.tensors["keys"][[i, j]] = parts.tensors["keys"][[j, i]]
+    forged = estimator_file.from_buffer(parts.assemble(), "m")
+    assert np.any(forged.model_.weights[forged.model_.lengths == 2])
+    node, edge = Graph([{}], []), Graph([{}, {}], [(0, 1)])
+    assert np.all(forged._scored([node]).scores == 0.0)
+    assert np.all(forged._scored([edge]).scores == 0.0)
+
+
 def test_explanations_sum_to_the_difference():
     """Of the best labelling and of the best one with another label at the node."""
     X, _, y = chains(n=12)

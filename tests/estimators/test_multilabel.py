@@ -259,6 +259,7 @@ def test_a_saved_one_predicts_the_same(given, is_sparse, tmp_path):
         (lambda parts: parts.tensors.pop("fitted.edges_"), "'fitted.edges_' is missing"),
         (lambda parts: parts.tensors["fitted.scale_"].fill(np.nan), "scale_ must be"),
         (lambda parts: parts.tensors["fitted.scale_"].fill(0.0), "scale_ must be"),
+        (lambda parts: parts.tensors["fitted.scale_"].fill(1e-310), "scale_ must be"),
         (lambda parts: parts.document["fitted"].update(n_features_in_=7), "scale_ must be"),
         (lambda parts: parts.document.update(estimator="GraphCRF"), "unknown parameters"),
     ],

@@ -19,7 +19,7 @@ from vcrf.errors import InputError, NotFittedError
 from vcrf.estimators.graph_crf import GraphCRF
 from vcrf.estimators.trained import Trained
 from vcrf.graphs.example import Graph
-from vcrf.graphs.reading import Scale
+from vcrf.graphs.reading import MIN_SIZE, Scale
 from vcrf.losses import Loss
 from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.solvers.result import Callback
@@ -190,8 +190,10 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.edges_.shape[1] != 2 or np.any((self.edges_ < 0) | (self.edges_ >= self.n_outputs_)):
             raise InputError(f"edges_ must be pairs of the {self.n_outputs_} labels")
         is_wide = self.scale_.shape in ((2, 1), (2, self.n_features_in_))
-        if not is_wide or not np.isfinite(self.scale_).all() or np.any(self.scale_[1] <= 0.0):
-            raise InputError("scale_ must be a finite mean and a positive size for each column")
+        if not is_wide or not Scale(*self.scale_).is_usable():
+            raise InputError(
+                "scale_ must be a mean and a positive size for each column, neither so large or small as to overflow"
+            )
         order = {name: t for t, name in enumerate(kinds.types)}
         for a, b in self.edges_.tolist():
             if ("pair", (order[types[a]], order[types[b]])) not in kinds.numbers:
@@ -273,9 +275,9 @@ def _find_scale(matrix: Any) -> Scale:
     width = matrix.shape[1]
     if sp.issparse(matrix):
         length = np.sqrt(matrix.multiply(matrix).sum() / max(matrix.shape[0], 1))
-        return Scale(np.zeros(width), np.full(width, length if length > 0.0 else 1.0))
+        return Scale(np.zeros(width), np.full(width, length if length > MIN_SIZE else 1.0))
     mean, size = matrix.mean(axis=0), matrix.std(axis=0)
-    is_constant = size <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    is_constant = size <= np.maximum(1e-12 * np.abs(mean), MIN_SIZE)
     length = np.sqrt(max(int(np.count_nonzero(~is_constant)), 1))
     return Scale(mean, np.where(is_constant, 1.0, size) * length)
 

@@ -22,6 +22,8 @@ from vcrf.graphs.layout import Skeleton
 from vcrf.types import Floats, Ints, Label
 
 _MAX_VALUE = 1e50
+# Columns that vary by less are constant.
+MIN_SIZE = 1e-100
 # The name of a kind of parts, and the types of its nodes.
 _Kind = tuple[str, tuple[int, ...]]
 
@@ -31,6 +33,11 @@ class Scale(NamedTuple):
 
     mean: Floats
     size: Floats
+
+    def is_usable(self) -> bool:
+        """Whether features that can be read stay finite when they are scaled; what is not a number is not."""
+        is_small = np.all(np.abs(self.mean) <= _MAX_VALUE) and np.all(self.size <= _MAX_VALUE)
+        return bool(is_small and np.all(self.size >= MIN_SIZE))
 
 
 @dataclass
@@ -359,10 +366,12 @@ def _find_scale(matrix: Any) -> Scale:
         of = np.repeat(np.arange(width), counts)
         np.logical_and.at(is_flag, of, columns.data == 1.0)
         squares = np.bincount(of, columns.data**2, width) / np.maximum(counts, 1)
-        return Scale(np.zeros(width), np.where(is_flag | (squares <= 0.0), 1.0, np.sqrt(np.maximum(squares, 1e-300))))
+        return Scale(
+            np.zeros(width), np.where(is_flag | (squares <= 0.0), 1.0, np.sqrt(np.maximum(squares, MIN_SIZE**2)))
+        )
     is_flag = np.all((matrix == 0.0) | (matrix == 1.0), axis=0)
     mean, size = matrix.mean(axis=0), matrix.std(axis=0)
-    is_constant = size <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+    is_constant = size <= np.maximum(1e-12 * np.abs(mean), MIN_SIZE)
     kept = is_flag | is_constant
     # A constant column says what the bias says.
     return Scale(np.where(kept & ~is_constant, 0.0, np.where(is_flag, 0.0, mean)), np.where(kept, 1.0, size))

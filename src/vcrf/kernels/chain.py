@@ -113,14 +113,14 @@ def _normalise(x: Floats, first: int, size: int, node: Floats, node_first: int, 
     """x[h, b] *= node[b], then x /= sum(x); returns the sum."""
     n, end = np.uint64(n_labels), np.uint64(first + size)
     u = np.uint64(node_first)
-    total = 0.0
     at = np.uint64(first)
     while at < end:
         for b in range(n):
-            z = x[at + b] * node[u + b]
-            x[at + b] = z
-            total += z
+            x[at + b] *= node[u + b]
         at += n
+    total = 0.0
+    for i in range(np.uint64(first), end):
+        total += x[i]
     scale = 1.0 / total
     for i in range(np.uint64(first), end):
         x[i] *= scale

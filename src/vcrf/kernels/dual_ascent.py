@@ -137,7 +137,8 @@ def _direction(first: int, size: int, old: Floats32, free: Floats32, u: Floats) 
         change = new - before
         left += change * change / max(0.5 * (new + before), 1e-9)
         curved += change * change * free[j]
-        u[j] = change
+    for j in range(size):
+        u[j] -= float(old[first + j])
     return left, curved
 
 
@@ -207,6 +208,7 @@ def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: 
             add_pairs(alpha, back, n, n_labels, 1.0, sums)
             for j in range(n_pairs):
                 sums[j] = sums[j] * arcs[j] - pair_sums[i, j]
+            for j in range(n_pairs):
                 curved += pair_inverse * sums[j] * sums[j] * pair_labels[j // n_labels, j % n_labels]
         gamma = left / (left + weight * curved + 1e-12)
         dual.left[i] = left

@@ -108,14 +108,18 @@ def scan_columns(
 
 @kernel
 def score_entries(
-    positions: UInts32, rows: UInts32, values: Floats, ptr: Ints, codes: UInts32, weights: Floats, part_ptr: Ints,
-    out: Floats,
+    positions: UInts32, rows: UInts32, values: Floats, ptr: Ints, kinds: UInts32, codes: UInts32, weights: Floats,
+    kind_of: Ints, part_ptr: Ints, out: Floats,
 ) -> None:  # fmt: skip
-    """Add value * weight of every attribute of a model to the scores of its part; `values` is empty where all are 1."""
+    """Add value * weight of every attribute of a model to the scores of its part; `values` is empty where all are 1.
+
+    A file may be forged: weights of another kind than the part's would be written past its scores.
+    """
     for k in range(len(positions)):
         row = rows[k]
         if row + 1 < len(ptr):
-            at = part_ptr[positions[k]]
+            kind, at = kind_of[positions[k]], part_ptr[positions[k]]
             value = values[k] if len(values) else 1.0
             for e in range(ptr[row], ptr[row + 1]):
-                out[at + codes[e]] += value * weights[e]
+                if kinds[e] == kind:
+                    out[at + codes[e]] += value * weights[e]

@@ -237,6 +237,15 @@ def hand_down(lanes: int, n_labels: int, fail: Ints, alpha: Floats) -> None:
 
 
 @inner_fast_kernel
+def _overlap(w: np.uint64, alpha: Floats, source: np.uint64, back: Floats, x: np.uint64) -> float:
+    """Sum over lanes of alpha * back."""
+    total = 0.0
+    for lane in range(w):
+        total += alpha[source + lane] * back[x + lane]
+    return total
+
+
+@inner_fast_kernel
 def _take_long_pairs(
     lanes: int, n_labels: int, long_pairs: UInts32, arc_state: UInts32, factor: Floats, alpha: Floats, back: Floats,
     at: int, new: Floats, counts: Floats,
@@ -247,11 +256,9 @@ def _take_long_pairs(
         arc = np.uint64(long_pairs[i])
         state = np.uint64(arc_state[arc])
         z, source, to, x = factor[arc], arc // n * w, state * w, (here + state) * w
-        total = 0.0
         for lane in range(w):
             new[to + lane] += z * alpha[source + lane]
-            total += alpha[source + lane] * back[x + lane]
-        counts[arc] += z * total
+        counts[arc] += z * _overlap(w, alpha, source, back, x)
 
 
 @inner_fast_kernel
@@ -268,17 +275,15 @@ def _take_own_arcs(
             own, other = np.uint64(arc_state[arc]), np.uint64(arc_state[old])
             z, z_old, to, x = factor[arc], factor[old], own * w, (here + own) * w
             change = z - z_old if own == other else z
-            total = 0.0
             for lane in range(w):
                 new[to + lane] += change * alpha[source + lane]
-                total += alpha[source + lane] * back[x + lane]
+            total = _overlap(w, alpha, source, back, x)
             counts[arc] += z * total
             if own != other:
                 to, x = other * w, (here + other) * w
-                total = 0.0
                 for lane in range(w):
                     new[to + lane] -= z_old * alpha[source + lane]
-                    total += alpha[source + lane] * back[x + lane]
+                total = _overlap(w, alpha, source, back, x)
             counts[old] -= z_old * total
 
 

@@ -263,17 +263,15 @@ def _times_nodes(
     n_labels: int, first: Ints, node: Floats, node_first: int, x: Floats, out: Floats, at: int, factor: float
 ) -> float:
     """out[at + q] = factor * node of the newest label of q * x[q]; returns the sum. Contexts are grouped by label."""
-    total = 0.0
-    to = np.uint64(at)
+    to, one = np.uint64(at), np.uint64(1)
     for b in range(np.uint64(n_labels)):
         z = factor * node[np.uint64(node_first) + b]
-        value = z * x[b]
-        out[to + b] = value
-        total += value
-        for q in range(np.uint64(first[b]), np.uint64(first[b + np.uint64(1)])):
-            value = z * x[q]
-            out[to + q] = value
-            total += value
+        out[to + b] = z * x[b]
+        for q in range(np.uint64(first[b]), np.uint64(first[b + one])):
+            out[to + q] = z * x[q]
+    total = 0.0
+    for q in range(np.uint64(first[n_labels])):
+        total += out[to + q]
     return total
 
 

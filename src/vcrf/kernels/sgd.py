@@ -63,22 +63,19 @@ def _soft(w: Floats, first: int, size: int, threshold: float) -> float:
     u, left = np.uint64(first), 0.0
     for k in range(np.uint64(size)):
         x = w[u + k]
-        x -= min(max(x, -threshold), threshold)
-        w[u + k] = x
-        left += abs(x)
+        w[u + k] = x - min(max(x, -threshold), threshold)
+    for k in range(np.uint64(size)):
+        left += abs(w[u + k])
     return left
 
 
 @fast_kernel
 def _soft_step(w: Floats, first: int, size: int, g: Floats, g_first: int, step: float, threshold: float) -> float:
     """The same after a step along -g."""
-    u, v, left = np.uint64(first), np.uint64(g_first), 0.0
+    u, v = np.uint64(first), np.uint64(g_first)
     for k in range(np.uint64(size)):
-        x = w[u + k] - step * g[v + k]
-        x -= min(max(x, -threshold), threshold)
-        w[u + k] = x
-        left += abs(x)
-    return left
+        w[u + k] -= step * g[v + k]
+    return _soft(w, first, size, threshold)
 
 
 @kernel

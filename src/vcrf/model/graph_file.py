@@ -82,7 +82,7 @@ def _scales(scaled: Any, tensors: Mapping[str, Any], n_kinds: int) -> dict[int, 
         raise InputError("the scales of a graph model have other shapes")
     if ptr[0] != 0 or ptr[-1] != len(means) or np.any(ptr[1:] < ptr[:-1]) or len(set(kinds)) < len(kinds):
         raise InputError("the scales of a graph model do not fit its kinds")
-    if not np.all(np.abs(means) <= 1e50) or not np.all((sizes >= 1e-100) & (sizes <= 1e50)):
+    if not Scale(means, sizes).is_usable():
         raise InputError("a scale of a graph model is no positive number")
     return {
         k: Scale(means[a:b], sizes[a:b]) for k, a, b in zip(kinds, ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)

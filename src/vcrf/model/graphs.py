@@ -58,8 +58,9 @@ class GraphModel(Model):
         out = np.zeros(int(layout.score_ptr[-1]))
         for found in self._fire(text):
             kernels.graph_tables.score_entries(
-                found.positions, found.rows, found.values, self.ptr, self.codes, self.weights, layout.score_ptr, out
-            )
+                found.positions, found.rows, found.values, self.ptr, self.lengths, self.codes, self.weights,
+                layout.kind_of, layout.score_ptr, out,
+            )  # fmt: skip
         return out
 
     def labels_of(self, kind: int, code: int) -> tuple[Label, ...]:
