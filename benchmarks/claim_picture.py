@@ -21,16 +21,19 @@ _ABSENT: dict[str, Any] = {"seconds": 0.0, "families": {}}
 _TEXTS = ("status",)
 
 
-def read(path: Path) -> dict[Cell, dict[int, list[Point]]]:
-    """Points of a file without noise, by run."""
-    found: dict[Cell, dict[int, list[Point]]] = {}
+Cells = dict[Cell, dict[int, list[Point]]]
+
+
+def read(path: Path) -> Cells:
+    """Points of a file by run."""
+    found: Cells = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             cell = Cell(row.pop("dataset"), row.pop("method"), float(row.pop("noise")))
             run = int(row.pop("run"))
-            values = {key: text if key in _TEXTS else float(text or "nan") for key, text in row.items()}
+            values = {key: text if key in _TEXTS else float(text) if text else None for key, text in row.items()}
             found.setdefault(cell, {}).setdefault(run, []).append(Point(**values, **_ABSENT))
-    return {cell: runs for cell, runs in found.items() if cell.noise == 0.0}
+    return found
 
 
 def main() -> None:
@@ -38,9 +41,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
-    points: dict[Cell, dict[int, list[Point]]] = {}
+    points: Cells = {}
     for folder in options.folders:
-        points |= read(folder / "points.csv")
+        points |= {cell: runs for cell, runs in read(folder / "points.csv").items() if cell.noise == 0.0}
     curves(points).savefig(options.output, dpi=110)
 
 
