@@ -43,7 +43,9 @@ def main() -> None:
     options = parser.parse_args()
     points: Cells = {}
     for folder in options.folders:
-        points |= {cell: runs for cell, runs in read(folder / "points.csv").items() if cell.noise == 0.0}
+        clean = {cell: runs for cell, runs in read(folder / "points.csv").items() if cell.noise == 0.0}
+        n_runs = max(map(len, clean.values()))  # a mean over fewer runs is no line beside the others
+        points |= {cell: runs for cell, runs in clean.items() if len(runs) == n_runs}
     curves(points).savefig(options.output, dpi=110)
 
 

@@ -91,7 +91,8 @@ def table(rows: list[Row], names: Iterable[str]) -> Table:
         ]
         published = [theirs.vcrf_token, theirs.vcrf_sentence, theirs.crf_token, theirs.crf_sentence] if theirs else []
         if own:
-            texts = [f"{mean:.2f} ± {sd:.2f}" for mean, sd in [*map(spread, errors), *published]]
+            texts = [_shown(*found, len(own)) for found in map(spread, errors)]
+            texts += [_shown(mean, sd, N_FOLDS) for mean, sd in published]
             weights = f"{spread([row.n_active for row in own])[0]:,.0f}"
             seconds = f"{sum(row.processor_seconds for row in own):,.0f}"
             shown.append([name, str(len(own)), *texts[:2], weights, seconds, *(texts[2:] or [""] * 4)])
@@ -100,6 +101,11 @@ def table(rows: list[Row], names: Iterable[str]) -> Table:
         "the paper's L1-CRF token", "sentence",
     ]  # fmt: skip
     return Table(headings, shown, n_left=1)
+
+
+def _shown(mean: float, sd: float, n_runs: int) -> str:
+    """Mean and standard deviation of a sample; one run has none."""
+    return f"{mean:.2f} ± {sd:.2f}" if n_runs > 1 else f"{mean:.2f}"
 
 
 def main() -> None:
