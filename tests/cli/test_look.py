@@ -13,7 +13,9 @@ import pytest
 
 from commands import Call, environment
 from hostile import Parts
+from vcrf.arguments import running
 from vcrf.cli import demo, theory
+from vcrf.cli.compiling import Beside
 from vcrf.compat import CRF
 from vcrf.labelling.loading import load_tagger
 from vcrf.model.file import load_model
@@ -179,6 +181,27 @@ def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call) -> None:
         assert trade not in text.replace("--marginals", "")
     assert load_model(tmp_path / "new" / "dir" / "demo.vcrf").n_labels > 1
     assert "Why is “" in (tmp_path / "new" / "dir" / "demo.svg").read_text(encoding="utf-8")
+
+
+def test_another_process_compiles_what_the_demo_needs_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is a second core; it ends with the demo, and knows all that is asked of it."""
+    monkeypatch.setattr(running, "n_threads", lambda _: 2)
+    beside = Beside("time:sleepy_name_that_is_not_there")
+    beside.start()
+    assert beside._process is not None
+    assert beside._process.wait() == 1
+    beside.end()
+    waits = Beside("vcrf.cli.demo:compile_rest")
+    waits.start()
+    waits.end()
+    assert waits._process is not None
+    assert waits._process.returncode is not None
+    monkeypatch.setattr(running, "n_threads", lambda _: 1)
+    alone = Beside("vcrf.cli.demo:compile_rest")
+    alone.start()
+    assert alone._process is None
+    alone.end()
+    demo.compile_rest()
 
 
 def test_demo_says_when_nothing_can_be_promised() -> None:

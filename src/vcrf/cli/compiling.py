@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from vcrf import kernels
@@ -11,11 +12,12 @@ from vcrf.cli.output import say
 
 
 @contextmanager
-def compile_notice() -> Iterator[None]:
-    """Say once that kernels are being compiled, and afterwards how long that took."""
+def compile_notice(then: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Say once that kernels are being compiled, and afterwards how long that took; `then` is called when it begins."""
 
     def tell() -> None:
         are_kept = kernels.compiling.are_kept()
+        then()
         say("Compiling kernels" + (": only on the first run, later ones find them on disk." if are_kept else " ..."))
 
     with kernels.compiling.watch_compiling(tell) as spent:
@@ -37,3 +39,29 @@ def load_numba_without_scipy() -> None:
         import numba.np.arraymath  # noqa: F401 # it looks for the BLAS
     finally:
         del sys.modules["scipy"]
+
+
+class Beside:
+    """Another process that compiles what is needed later, where there is a core for it and kernels are kept."""
+
+    def __init__(self, call: str) -> None:
+        """`call` is a function without arguments, as module:name."""
+        self._call = call
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin; what both compile at once is compiled twice, and kept once."""
+        from vcrf.arguments.running import n_threads
+
+        if n_threads(None) < 2 or not kernels.compiling.are_kept():
+            return
+        module, _, name = self._call.partition(":")
+        command = [sys.executable, "-P", "-c", f"from {module} import {name}; {name}()"]
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
+
+    def end(self) -> None:
+        """End it, wherever it is."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from vcrf import VCRF, Corpus
+    from vcrf.cli.compiling import Beside
 
 N_TRAIN, N_HELD_OUT, N_TEST = 600, 800, 300
 SENTENCE = "The gloomy librarian will water the tulips when the guards watch the light ."
@@ -27,6 +28,8 @@ PAPER: dict[str, Any] = {
 _OURS = "vcrf as it comes"
 _BAR, _N_BARS = 40, 7
 _N_REASONS = 5
+# Sentences on which kernels are compiled.
+_N_FEW = 30
 
 
 def demo(
@@ -56,6 +59,7 @@ def demo(
 
 
 def _show(output: Path) -> None:
+    from vcrf.cli.compiling import Beside
     from vcrf.data import small_english
 
     corpus = small_english(N_TRAIN + N_HELD_OUT + N_TEST)
@@ -69,15 +73,36 @@ def _show(output: Path) -> None:
         "words that were never seen.",
         "Classes that you will meet: DET the, a; AUX will, do; SCONJ when; PUNCT full stop.",
     )
-    tagger = _compare(training, test)
-    _show_sentence(tagger, held_out, SENTENCE.split(), output / "demo.svg")
-    _show_promise(tagger, len(held_out), test)
+    beside = Beside("vcrf.cli.demo:compile_rest")
+    try:
+        tagger = _compare(training, test, beside)
+        _show_sentence(tagger, held_out, SENTENCE.split(), output / "demo.svg")
+        _show_promise(tagger, len(held_out), test)
+    finally:
+        beside.end()
     _show_gap(tagger)
     tagger.save(output / "demo.vcrf")
     _say_goodbye(output)
 
 
-def _compare(training: Corpus, test: Corpus) -> Any:
+def compile_rest() -> None:
+    """What is compiled after the first two ways to learn, on a few sentences."""
+    from vcrf import VCRF
+    from vcrf.data import small_english
+    from vcrf.labelling.explain import explain
+
+    corpus = small_english(2 * _N_FEW)
+    few, others = corpus[:_N_FEW], corpus[_N_FEW:]
+    paper, tagger = VCRF(**PAPER), VCRF()
+    _fit_quietly(paper, few.tokens, few.labels)
+    paper.predict(others.tokens)
+    _fit_quietly(tagger, few.tokens, few.labels)
+    tagger.calibrate(others.tokens, others.labels)
+    explain(tagger, SENTENCE.split())
+    tagger.predict_selective(others.tokens, max_error=MAX_ERROR)
+
+
+def _compare(training: Corpus, test: Corpus, beside: Beside) -> Any:
     """Train three taggers on the same sentences, and print their errors; the first one is returned."""
     from vcrf import VCRF
     from vcrf.cli.compiling import compile_notice
@@ -91,9 +116,9 @@ def _compare(training: Corpus, test: Corpus) -> Any:
         ("as in the research behind vcrf", VCRF(**PAPER), training.tokens, test.tokens),
     ]
     known = {word for sentence in training.tokens for word in sentence}
-    with compile_notice():  # on a few sentences: the seconds below are those of learning
+    with compile_notice(beside.start):  # on a few sentences: the seconds below are those of learning
         for _, tagger, X, _ in ways:
-            _fit_quietly(tagger, X[:30], training.labels[:30])
+            _fit_quietly(tagger, X[:_N_FEW], training.labels[:_N_FEW])
     rows, fitted = [], []
     for name, tagger, X, X_test in ways:
         began = time.perf_counter()
