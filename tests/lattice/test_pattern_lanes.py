@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcrf.kernels import pattern_changes, pattern_lanes, pattern_rows
+from vcrf.kernels import pattern_changes, pattern_groups, pattern_lanes
 from vcrf.kernels.patterns import LocalArcs
+from vcrf.kernels.product import no_loss
 from vcrf.lattice.automaton import build_automaton, make_graph
 
 
@@ -82,20 +83,20 @@ def test_arcs_take_what_the_table_says(seed, n_labels, order, lanes, is_full):
     new, counts, out = np.empty(n_states * lanes), np.zeros(n_arcs), np.zeros(len(token.local.arc))
     back, alpha = token.back.reshape(-1, lanes), token.alpha.reshape(-1, lanes).copy()
     # Every lane is a sentence whose second token this is: sentences begin one token earlier.
-    ones = np.ones(lanes, np.int64)
-    group = pattern_rows.Group(
-        np.arange(lanes), np.arange(lanes) - 1, 2 * ones, 0 * ones, np.tile(np.arange(lanes + 1), (3, 1)), lanes * ones
-    )
+    ones, weights = np.ones(lanes, np.int64), np.ones(lanes)
+    group = pattern_groups.Group(
+        no_loss(), False, np.arange(lanes), np.arange(lanes) - 1, 2 * ones, weights, weights, 0 * ones,
+        np.tile(np.arange(lanes + 1), (3, 1)), lanes * ones,
+    )  # fmt: skip
+    arcs = pattern_groups.Weighted(token.graph, token.factor, token.local, token.pairs, token.changes)
     if is_full:
-        pattern_rows._take_in_full(
-            group, 1, n_labels, token.graph, token.factor, token.local, token.alpha, token.back, token.changes, new,
-            counts, out,
-        )  # fmt: skip
+        taken = np.empty(n_arcs * lanes)
+        pattern_groups.take_in_full(group, 1, n_labels, arcs, token.alpha, token.back, taken, new, counts, out)
     else:
         pair_counts = np.zeros((n_labels, n_labels))
-        pattern_rows._take_by_differences(
-            group, 1, n_labels, token.graph, token.factor, token.pairs, token.local, token.alpha, token.back,
-            token.changes, new, pair_counts, counts, out,
+        pattern_groups.take_by_differences(
+            group.start, group.length, group.lanes, 1, n_labels, arcs, token.alpha, token.back, new, pair_counts,
+            counts, out,
         )  # fmt: skip
         pattern_lanes.add_pairs(token.pairs, pair_counts, counts)
     mass, posteriors = np.zeros((n_states, lanes)), np.zeros((n_arcs, lanes))

@@ -95,7 +95,7 @@ class PatternPotentials(Potentials):
             shift = float(score.max())
             factor = np.exp(np.maximum(score - shift, -700.0))
             kernels.pattern_decode.label_marginals(
-                self.sent_ptr, self.order, self.node, self._plan.graph, factor, shift, self._local_arcs, is_hard, log_z,
+                self.sent_ptr, self.node, self._plan.graph, factor, shift, self._local_arcs, is_hard, log_z,
                 marginals,
             )  # fmt: skip
         for i in np.flatnonzero(is_hard).tolist():

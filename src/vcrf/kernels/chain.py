@@ -356,7 +356,7 @@ def chain_pass(
     t0, t1 = sentences.ptr[first], sentences.ptr[last]
     node, shift, scale = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, clamp, out)
+    spans_and_flags(sentences, first, last, n_labels, node, shift, tables.order, tables.span, cor, clamp, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     if clamp:

@@ -1,6 +1,7 @@
 """Values and masses of all arcs of a token, lane by lane: what the scan of `kernels.pattern_levels` reads.
 
-Passes do without them, see `kernels.pattern_lanes`; element x of lane l of w is at x * w + l here too.
+Passes do without them, see `kernels.pattern_lanes`, but where differences lose digits. Element x of lane l of w is at
+x * w + l here too.
 """
 
 from __future__ import annotations
@@ -69,3 +70,18 @@ def mass_in_full(lanes: int, n_labels: int, table: UInts32, alpha: Floats, taken
             to, source = np.int64(table[p, b]) * lanes, p * lanes
             for lane in range(lanes):
                 taken[to + lane] += alpha[source + lane]
+
+
+@inner_fast_kernel
+def take_posteriors(
+    lanes: int, arc_state: UInts32, factor: Floats, taken: Floats, back: Floats, at: int, new: Floats
+) -> None:
+    """new[target] += taken * factor; the posterior of taking each arc in the place of the mass `taken`."""
+    w, here = np.uint64(lanes), np.uint64(at)
+    for arc in range(np.uint64(len(factor))):
+        z, x, to = factor[arc], arc * w, np.uint64(arc_state[arc]) * w
+        source = here * w + to
+        for lane in range(w):
+            mass = max(taken[x + lane], 0.0) * z
+            new[to + lane] += mass
+            taken[x + lane] = mass * back[source + lane]

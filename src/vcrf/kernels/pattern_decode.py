@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.patterns import Graph, LocalArcs, backward_sentence, forward_sentence, longest_of
+from vcrf.kernels.pattern_groups import (
+    backward,
+    by_length,
+    forward,
+    group_bounds,
+    log_partition,
+    make_group,
+    make_messages,
+    weighted,
+)
+from vcrf.kernels.patterns import Graph, LocalArcs, longest_of
+from vcrf.kernels.product import no_loss
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -86,7 +95,7 @@ def viterbi(sent_ptr: Ints, node: Floats, graph: Graph, original: Floats, local:
     `original` are the scores of the arcs. Only the maxima are stored; the labels are found again from left to right.
     """
     (
-        _, size, last, _, fail, _, arc_ptr, arc_label, arc_state, _, _, table, rank, rank_end, by_rank, _,
+        _, size, last, _, fail, _, arc_ptr, arc_label, arc_state, _, table, rank, rank_end, by_rank, _,
     ) = graph  # fmt: skip
     ptr, arcs, local_score, _ = local
     n_labels, n_states = node.shape[1], len(size)
@@ -125,44 +134,41 @@ def viterbi(sent_ptr: Ints, node: Floats, graph: Graph, original: Floats, local:
             state = to
 
 
+@inner_kernel
+def _node_factors(sent_ptr: Ints, node: Floats, is_hard: Bools) -> tuple[Floats, Floats]:
+    """exp(node score - shift of the token), flat, and the shifts, of the sentences that are not hard."""
+    n_tokens, n_labels = node.shape
+    weight, shift = np.zeros(n_tokens * n_labels), np.zeros(n_tokens)
+    for i in range(len(sent_ptr) - 1):
+        for t in range(sent_ptr[i], sent_ptr[i] if is_hard[i] else sent_ptr[i + 1]):
+            shift[t] = np.max(node[t])
+            for b in range(n_labels):
+                weight[t * n_labels + b] = max(node[t, b] - shift[t], -700.0)
+    bits = np.empty(len(weight), np.uint64)
+    exp_inplace(weight, bits, bits.view(np.float64))
+    return weight, shift
+
+
 @kernel
 def label_marginals(
-    sent_ptr: Ints, order: int, node: Floats, graph: Graph, factor: Floats, shift: float, local: LocalArcs,
-    is_hard: Bools, log_z: Floats, out: Floats,
+    sent_ptr: Ints, node: Floats, graph: Graph, factor: Floats, arc_shift: float, local: LocalArcs, is_hard: Bools,
+    log_z: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Posterior of every label at every token, and the log partition of every sentence that is not hard.
 
-    `factor` is exp(score of the arc - shift). `out` (n_tokens, L) is not written if it has no rows.
+    `factor` is exp(score of the arc - arc_shift). `out` (n_tokens, L) is not written if it has no rows.
     """
-    n_labels, n_states = node.shape[1], len(graph.size)
-    longest = longest_of(sent_ptr, 0, len(sent_ptr) - 1)
-    weight, shifts = np.empty(longest * n_labels), np.empty(longest)
-    bits = np.empty(len(weight), np.uint64)
-    scales_view = bits.view(np.float64)
-    back, scale, scratch = np.empty(longest * n_states), np.empty(longest), factor.copy()
-    beta, alpha, new = np.empty(n_states), np.empty(n_states), np.empty(n_states)
-    values, taken, counts = np.empty(len(factor)), np.empty(len(factor)), np.empty(len(factor))
-    empty, ignored = np.zeros((order + 1) * n_labels), np.empty(len(local.arc))
-    flat = out.reshape(-1)
-    for i in range(len(sent_ptr) - 1):
-        start, stop = sent_ptr[i], sent_ptr[i + 1]
-        if is_hard[i] or start == stop:
-            continue
-        n = (stop - start) * n_labels
-        for u in range(stop - start):
-            shifts[u] = np.max(node[start + u])
-            for b in range(n_labels):
-                weight[u * n_labels + b] = max(node[start + u, b] - shifts[u], -700.0)
-        exp_inplace(weight[:n], bits[:n], scales_view[:n])
-        partition = backward_sentence(
-            start, stop, n_labels, graph, factor, scratch, local, weight, 0, back, scale, values, beta
-        )
-        log_z[i] = math.log(partition) + (stop - start - 1) * shift
-        for u in range(stop - start):
-            log_z[i] += math.log(scale[u]) + shifts[u]
-        is_mild = True
-        while len(flat) > 0 and not forward_sentence(
-            start, stop, n_labels, graph, factor, scratch, local, weight, 0, back, scale, partition, 1.0, is_mild,
-            empty, values, alpha, new, taken, counts, flat, ignored,
-        ):  # fmt: skip
-            is_mild = False
+    n_labels, loss, none = node.shape[1], no_loss(), np.zeros(0)
+    weight, shift = _node_factors(sent_ptr, node, is_hard)
+    which, ones = by_length(sent_ptr, 0, len(sent_ptr) - 1, is_hard), np.ones(len(sent_ptr) - 1)
+    bounds, lanes, largest = group_bounds(loss, False, which, sent_ptr)
+    arcs, flat = weighted(n_labels, graph, factor, local), out.reshape(-1)
+    m = make_messages(n_labels, len(graph.size), lanes, largest, False)
+    counts, ignored = np.empty(len(factor)), np.empty(len(local.arc))
+    for g in range(len(bounds) - 1):
+        group = make_group(loss, False, which[bounds[g] : bounds[g + 1]], sent_ptr, ones, weight, 0, n_labels)
+        backward(group, n_labels, arcs, m, none)
+        for s in range(len(group.start)):
+            log_z[group.number[s]] = log_partition(group, s, n_labels, arc_shift, shift[group.start[s] :], m)
+        if len(flat) > 0:
+            forward(group, n_labels, arcs, m, counts, none, flat, ignored)

@@ -15,15 +15,9 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.patterns import (
-    ArcScores,
-    Graph,
-    LocalArcs,
-    apply_local,
-    backward_sentence,
-    prepare_nodes,
-    undo_local,
-)
+from vcrf.kernels.pattern_groups import backward, make_group, make_messages, weighted
+from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs, apply_local, prepare_nodes, undo_local
+from vcrf.kernels.product import no_loss
 from vcrf.types import Floats, Ints, UInts32
 
 # Contexts that a token may have at the most.
@@ -475,19 +469,20 @@ def covariance_half(
     Fills the rows i with i % n_parts == part. Of `stride` sentences the first stands for all.
     """
     original, n_states = arc_scores.factor, len(graph.size)
-    factor, values, beta = original.copy(), np.empty(len(original)), np.empty(n_states)
+    factor, arcs, loss = original.copy(), weighted(n_labels, graph, original, local), no_loss()
     work = scratch(n_labels, n_states, out.shape[0], max_current, max_fired)
     none = np.zeros(0)
     for i in range(0, len(sentences.ptr) - 1, stride):
         start, stop, weight = sentences.ptr[i], sentences.ptr[i + 1], stride * sentences.weights[i]
         if start == stop or weight == 0.0:
             continue
-        node, _ = prepare_nodes(sentences, i, i + 1, n_labels, rows, scores, arc_scores.tables, cor, False, result)
+        node, _ = prepare_nodes(sentences, i, i + 1, n_labels, rows, scores, arc_scores, cor, False, result)
         if result.hard[i] == 1:
             continue
-        back, scale = np.empty((stop - start) * n_states), np.empty(stop - start)
-        backward_sentence(start, stop, n_labels, graph, original, factor, local, node, 0, back, scale, values, beta)
+        alone = make_group(loss, False, np.full(1, i), sentences.ptr, sentences.weights, node, start, n_labels)
+        m = make_messages(n_labels, n_states, 1, stop - start, False)
+        backward(alone, n_labels, arcs, m, none)
         sentence_covariances(
-            start, stop, n_labels, graph, original, factor, local, back, none, weight, firing, least, work, part,
+            start, stop, n_labels, graph, original, factor, local, m.back, none, weight, firing, least, work, part,
             n_parts, out,
         )  # fmt: skip

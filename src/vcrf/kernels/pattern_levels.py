@@ -1,6 +1,6 @@
 """Counts of all kept tag patterns of one length, for sentences side by side: `kernels.pattern_scan` without a loss.
 
-Posteriors are those of `kernels.pattern_lanes`, element x of lane l of w at x * w + l. With alpha scaled so that
+Posteriors are those of `kernels.pattern_groups`, element x of lane l of w at x * w + l. With alpha scaled so that
 alpha * beta is the posterior, and values[arc] = factor[arc] back[target], a pattern z that is no context, and therefore
 has one state s, has
 
@@ -19,19 +19,24 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values
-from vcrf.kernels.pattern_changes import make_changes
+from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values, take_posteriors
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
-from vcrf.kernels.pattern_lanes import (
-    LANES,
-    _label_sums,
-    _spread_nodes,
-    _times_nodes,
-    backward_lanes,
-    pair_factors,
+from vcrf.kernels.pattern_groups import (
+    Group,
+    Messages,
+    Weighted,
+    backward,
+    by_length,
+    group_bounds,
+    make_group,
+    make_messages,
+    take_first,
+    times_gain,
+    weighted,
 )
-from vcrf.kernels.pattern_pass import by_length
-from vcrf.kernels.patterns import _EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
+from vcrf.kernels.pattern_lanes import label_sums
+from vcrf.kernels.patterns import EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
+from vcrf.kernels.product import no_loss
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -50,45 +55,18 @@ class Level(NamedTuple):
     left: Ints
 
 
-class Messages(NamedTuple):
-    """What `_forward_token` works on: alpha of states before the token, sums of arcs, and alpha of runs of labels.
+class LevelMessages(NamedTuple):
+    """What is kept of a token besides the messages of its group: alpha of states before it, sums of arcs, runs.
 
-    exact, alpha, new, inverse_betas : (n_states, lanes); posterior, values : (n_arcs, lanes); runs : (n_nodes, lanes)
+    exact, inverse_betas : (n_states, lanes); posterior, values : (n_arcs, lanes)
+    runs : (n_nodes, lanes) alpha of runs of labels
     """
 
     exact: Floats
-    alpha: Floats
-    new: Floats
     inverse_betas: Floats
     posterior: Floats
     values: Floats
     runs: Floats
-
-
-class Lanes(NamedTuple):
-    """Sentences side by side: first token, length and weight of each, node factors, `back` and scales."""
-
-    starts: Ints
-    lengths: Ints
-    weights: Floats
-    node: Floats
-    back: Floats
-    scale: Floats
-
-
-@inner_fast_kernel
-def _take_posteriors(
-    lanes: int, arc_state: UInts32, factor: Floats, taken: Floats, back: Floats, at: int, new: Floats
-) -> None:
-    """new[target] += taken * factor; the posterior of taking each arc in the place of the mass `taken`."""
-    w, here = np.uint64(lanes), np.uint64(at)
-    for arc in range(np.uint64(len(factor))):
-        z, x, to = factor[arc], arc * w, np.uint64(arc_state[arc]) * w
-        source = here * w + to
-        for lane in range(w):
-            mass = max(taken[x + lane], 0.0) * z
-            new[to + lane] += mass
-            taken[x + lane] = mass * back[source + lane]
 
 
 @inner_fast_kernel
@@ -104,38 +82,38 @@ def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) 
 
 @inner_kernel
 def _forward_token(
-    u: int, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, group: Lanes, has_values: bool,
-    sums: Floats, whole: Floats, m: Messages,
+    u: int, n_labels: int, arcs: Weighted, group: Group, here: Floats, has_values: bool, sweep: Messages,
+    m: LevelMessages,
 ) -> None:  # fmt: skip
     """From alpha before token u: posteriors of arcs, summed along back-off, and what enters the states; `values` too.
 
     By differences; in full where these do not sum to the weights.
     """
-    w, n_states = len(group.starts), len(graph.size)
-    at = u * n_states
+    graph, factor, local, w = arcs.graph, arcs.factor, arcs.local, len(group.start)
+    n_states = len(graph.size)
     for x in range(n_states * w):
-        m.exact[x] = m.alpha[x]
+        m.exact[x] = sweep.alpha[x]
     if has_values:
-        arc_values(w, graph.arc_state, factor, group.back, at, m.values)
+        arc_values(w, graph.arc_state, factor, here, 0, m.values)
     is_mild = True
     while True:
         if is_mild:
-            mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, m.alpha, m.posterior)
+            mass_of_arcs(w, n_labels, graph.fail, graph.arc_ptr, graph.up, sweep.alpha, m.posterior)
         else:
             mass_in_full(w, n_labels, graph.table, m.exact, m.posterior[: len(factor) * w])
         for lane in range(w):
-            t = group.starts[lane] + u
-            if u < group.lengths[lane] and local.ptr[t + 1] > local.ptr[t]:
+            t = group.start[lane] + u
+            if u < group.length[lane] and local.ptr[t + 1] > local.ptr[t]:
                 scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.posterior)
                 if is_mild and has_values:
                     scale_values(w, lane, t, local, graph.rank, graph.rank_end, graph.by_rank, m.values)
-        m.new[: n_states * w] = 0.0
-        _take_posteriors(w, graph.arc_state, factor, m.posterior, group.back, at, m.new)
-        _label_sums(w, n_labels, graph.first, m.new, group.back, at, sums, whole)
+        sweep.new[: n_states * w] = 0.0
+        take_posteriors(w, graph.arc_state, factor, m.posterior, here, 0, sweep.new)
+        label_sums(w, n_labels, graph.first, sweep.new, here, 0, sweep.sums, sweep.whole)
         is_exact = True
         for lane in range(w):
-            weight = group.weights[lane]
-            is_exact = is_exact and (u >= group.lengths[lane] or abs(whole[lane] - weight) <= _EXACT * weight)
+            weight = group.weight[lane]
+            is_exact = is_exact and (u >= group.length[lane] or abs(sweep.whole[lane] - weight) <= EXACT * weight)
         if is_exact or not is_mild:
             break
         is_mild = False
@@ -202,7 +180,7 @@ def _add_rows(
 
 @inner_kernel
 def _add_level(
-    level: Level, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, inverse: Floats, keeps: bool,
+    level: Level, n_labels: int, w: int, graph: Graph, trie: Trie, m: LevelMessages, inverse: Floats, keeps: bool,
     row: Floats, sums: Floats, squares: Floats,
 ) -> None:  # fmt: skip
     """Add the patterns that end at a token, of all lanes; `row` `keeps` them by place and lane (not pairs)."""
@@ -228,17 +206,14 @@ def _add_level(
 
 
 @inner_fast_kernel
-def _inverse_betas(
-    lanes: int, n_labels: int, last: UInts32, u: int, node: Floats, inverse_scale: Floats, back: Floats, out: Floats
-) -> None:
-    """out[q] = 1 / beta[u, q] = node[u, newest label of q] / (scale[u] back[u, q]); 0 where a posterior is 0."""
-    w, n_states = np.uint64(lanes), np.uint64(len(last))
-    for q in range(n_states):
-        x, to = (np.uint64(u * n_labels) + np.uint64(last[q])) * w, q * w
-        source = (np.uint64(u) * n_states + q) * w
+def _inverse_betas(lanes: int, last: UInts32, gain: Floats, here: Floats, out: Floats) -> None:
+    """out[q] = 1 / beta[u, q] = gain of the newest label of q / back[u, q]; 0 where a posterior is 0."""
+    w = np.uint64(lanes)
+    for q in range(np.uint64(len(last))):
+        x, at = np.uint64(last[q]) * w, q * w
         for lane in range(w):
-            y = back[source + lane]
-            out[to + lane] = node[x + lane] * inverse_scale[lane] / y if y > 0.0 else 0.0
+            y = here[at + lane]
+            out[at + lane] = gain[x + lane] / y if y > 0.0 else 0.0
 
 
 @inner_fast_kernel
@@ -253,7 +228,9 @@ def _move_run(
 
 
 @inner_kernel
-def _move_runs(k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: Messages, row: Floats, ones: Floats) -> None:
+def _move_runs(
+    k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: LevelMessages, row: Floats, ones: Floats
+) -> None:
     """Write alpha of the kept patterns of lengths 2 .. k-1 that end at a token and are no contexts."""
     right_ptr = trie.right_ptr
     # Longer ones first: they read those that are one label shorter, of the token before.
@@ -298,44 +275,37 @@ def _add_pairs(
 
 @inner_kernel
 def _level_group(
-    level: Level, n_labels: int, graph: Graph, factor: Floats, local: LocalArcs, trie: Trie, pairs: ColumnPairs,
-    sign: float, group: Lanes, m: Messages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
+    level: Level, n_labels: int, arcs: Weighted, trie: Trie, pairs: ColumnPairs, sign: float, group: Group,
+    sweep: Messages, m: LevelMessages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
     pair_gradient: Floats,
 ) -> None:  # fmt: skip
-    """Add the patterns of length k of sentences side by side, after `backward_lanes`."""
-    w, n_states, longest = len(group.starts), len(graph.size), group.lengths.max()
-    sums, whole, inverse_scale, z = np.empty(n_labels * w), np.empty(w), np.empty(w), np.empty(w)
-    inverse, ones = 1.0 / group.weights, np.ones(w)
+    """Add the patterns of length k of sentences side by side, after `backward`."""
+    graph, w = arcs.graph, len(group.start)
+    n_states, inverse, ones = len(graph.size), 1.0 / group.weight, np.ones(w)
     m.runs[:] = 0.0
-    for u in range(longest):
+    for u in range(len(group.lanes) - 1):
+        here = sweep.back[u * n_states * w : (u + 1) * n_states * w]
         if u == 0:
-            m.new[: n_states * w] = 0.0
-            for lane in range(w):
-                partition = 0.0
-                for b in range(n_labels):
-                    partition += group.back[b * w + lane]
-                for b in range(n_labels):
-                    m.new[b * w + lane] = group.weights[lane] / partition
+            take_first(group, n_labels, n_states, sweep)
         else:
-            _forward_token(u, n_labels, graph, factor, local, group, level.k > 2, sums, whole, m)
-        for lane in range(w):
-            inverse_scale[lane] = 1.0 / group.scale[u * w + lane]
+            _forward_token(u, n_labels, arcs, group, here, level.k > 2, sweep, m)
         if u >= level.k - 1:
             has_pairs = False
             for lane in range(w):
-                t = group.starts[lane] + u
-                has_pairs = has_pairs or (u < group.lengths[lane] and pairs.token_ptr[t + 1] > pairs.token_ptr[t])
+                t = group.start[lane] + u
+                has_pairs = has_pairs or (u < group.length[lane] and pairs.token_ptr[t + 1] > pairs.token_ptr[t])
             _add_level(level, n_labels, w, graph, trie, m, inverse, has_pairs, row, own, squares)
             for lane in range(w if has_pairs else 0):
-                if u < group.lengths[lane]:
+                if u < group.length[lane]:
                     _add_pairs(
-                        group.starts[lane] + u, lane, w, n_labels, level, trie, pairs,
+                        group.start[lane] + u, lane, w, n_labels, level, trie, pairs,
                         m.posterior if level.k == 2 else row, sign, pair_sums, pair_gradient,
                     )  # fmt: skip
+        gain = sweep.moves.gain[u * n_labels * w : (u + 1) * n_labels * w]
         if u > 0 and level.k > 2:
-            _inverse_betas(w, n_labels, graph.last, u, group.node, inverse_scale, group.back, m.inverse_betas)
+            _inverse_betas(w, graph.last, gain, here, m.inverse_betas)
             _move_runs(level.k, n_labels, w, graph, trie, m, row, ones)
-        _times_nodes(w, n_labels, graph.first, group.node, u * n_labels, inverse_scale, m.new, m.alpha, 0, z)
+        times_gain(w, n_labels, graph.first, gain, sweep.new, sweep.alpha)
 
 
 @inner_kernel
@@ -373,34 +343,26 @@ def level_lanes(
     Clamped, the posteriors over the allowed labels of open sentences are added to what is observed.
     """
     t0, k, factor = sentences.ptr[first], level.k, arc_scores.factor
-    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, clamp, out)
+    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores, cor, clamp, out)
     which = _sentences_of(sentences, first, last, k, clamp, is_open, out.hard)
     if len(which) == 0:
         return
-    # The last one is the longest.
-    longest, lanes = sentences.ptr[which[-1] + 1] - sentences.ptr[which[-1]], min(LANES, len(which))
-    n_states, n_arcs, n_nodes, n = len(graph.size), len(factor), len(trie.parent), level.place[-1]
-    m = Messages(
-        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_states * lanes),
-        np.empty(n_arcs * lanes), np.empty(n_arcs * lanes), np.empty(n_nodes * lanes),
+    loss = no_loss()
+    bounds, lanes, largest = group_bounds(loss, False, which, sentences.ptr)
+    n_states, n_arcs, n = len(graph.size), len(factor), level.place[-1]
+    sweep, arcs = make_messages(n_labels, n_states, lanes, largest, False), weighted(n_labels, graph, factor, local)
+    m = LevelMessages(
+        np.empty(n_states * lanes), np.empty(n_states * lanes), np.empty(n_arcs * lanes), np.empty(n_arcs * lanes),
+        np.empty(len(trie.parent) * lanes),
     )  # fmt: skip
     row = np.empty(max(n if len(pairs.pair_node) > 0 else 0, n_labels) * lanes)
-    lane_node, back = np.empty(longest * n_labels * lanes), np.empty(longest * n_states * lanes)
-    scale, inverse, z = np.empty(longest * lanes), np.empty(lanes), np.empty(lanes)
-    own, squares, extra = np.zeros(n), np.zeros(n), np.empty(n_states * lanes)
-    factors, changes = pair_factors(n_labels, graph.long_pairs, factor), make_changes(n_arcs)
-    for begin in range(0, len(which), LANES):
-        numbers = which[begin : begin + LANES]
-        starts = sentences.ptr[numbers]
-        lengths = sentences.ptr[numbers + 1] - starts
-        _spread_nodes(n_labels, node, (starts - t0) * n_labels, lengths, lengths.max(), lane_node)
-        backward_lanes(
-            starts, lengths, lengths.max(), n_labels, graph, factor, local, lane_node, factors, changes, back, scale,
-            extra, m.alpha, inverse, z,
-        )  # fmt: skip
+    own, squares, none = np.zeros(n), np.zeros(n), np.zeros(0)
+    for g in range(len(bounds) - 1):
+        numbers = which[bounds[g] : bounds[g + 1]]
+        group = make_group(loss, False, numbers, sentences.ptr, sentences.weights, node, t0, n_labels)
+        backward(group, n_labels, arcs, sweep, none)
         _level_group(
-            level, n_labels, graph, factor, local, trie, pairs, -1.0 if clamp else 1.0,
-            Lanes(starts, lengths, sentences.weights[numbers], lane_node, back, scale), m, row, own, squares,
+            level, n_labels, arcs, trie, pairs, -1.0 if clamp else 1.0, group, sweep, m, row, own, squares,
             sums.pair_observed if clamp else sums.pair_expected, sums.pair_gradient,
         )  # fmt: skip
     _add_to_slots(level, n_labels, trie, own, sums.observed if clamp else sums.expected)

@@ -23,7 +23,7 @@ import numpy as np
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
-from vcrf.kernels.pattern_rows import backward_rows, make_group, make_moves
+from vcrf.kernels.pattern_groups import Weighted, backward, make_group, make_messages, weighted
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,
@@ -278,7 +278,7 @@ def level_sentence(
 ) -> None:  # fmt: skip
     """Add the posteriors of patterns of length k of one sentence to the sums.
 
-    `back` is that of `backward_rows`, or `given`, if not empty, has the conditionals of all
+    `back` is that of `pattern_groups.backward`, or `given`, if not empty, has the conditionals of all
     (context, row) of all tokens, flat.
     """
     n_states, most = len(fail), rows.lanes.max()
@@ -327,22 +327,17 @@ def _plain_rows(length: int) -> Rows:
 
 @inner_kernel
 def _loss_rows(
-    i: int, sentences: Sentences, loss: LossArrays, t0: int, n_labels: int, graph: Graph, factor: Floats,
-    local: LocalArcs, node: Floats, picks: bool,
-) -> tuple[Rows, Floats]:  # fmt: skip
+    i: int, sentences: Sentences, loss: LossArrays, t0: int, n_labels: int, arcs: Weighted, node: Floats, picks: bool
+) -> tuple[Rows, Floats]:
     """Rows of a sentence, and `back` with them."""
-    numbers = np.full(1, i)
-    group = make_group(loss, numbers, sentences.ptr, t0, n_labels, picks)
-    lanes, n_states = group.lanes[:, 1].copy(), len(graph.size)
-    longest, w = len(lanes) - 1, lanes.max()
-    back = np.empty(group.place[longest] * n_states)
-    shares = np.empty(len(back) if picks else 0)
-    backward_rows(
-        loss, group, n_labels, graph, factor, local, node, picks, make_moves(n_labels, w), back, shares,
-        np.empty(longest), np.empty(n_states * w),
-    )  # fmt: skip
+    group = make_group(loss, picks, np.full(1, i), sentences.ptr, sentences.weights, node, t0, n_labels)
+    lanes, n_states = group.lanes[:, 1].copy(), len(arcs.graph.size)
+    longest = len(lanes) - 1
+    m = make_messages(n_labels, n_states, lanes.max(), group.place[longest], True)
+    shares = np.empty(len(m.back) if picks else 0)
+    backward(group, n_labels, arcs, m, shares)
     start = group.start[0]
-    return Rows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), back
+    return Rows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), m.back
 
 
 @kernel
@@ -353,15 +348,15 @@ def level_block(
 ) -> None:  # fmt: skip
     """Add the expected patterns of length k of sentences first .. last-1 with a loss, hard ones left out."""
     t0, original = sentences.ptr[first], arc_scores.factor
-    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores.tables, cor, False, out)
-    factor = original.copy()
+    node, _ = prepare_nodes(sentences, first, last, n_labels, rows, scores, arc_scores, cor, False, out)
+    factor, arcs = original.copy(), weighted(n_labels, graph, original, local)
     most = max(loss.width.max(), (loss.final_ptr[1:] - loss.final_ptr[:-1]).max()) + 2
     here, touched, old, new = level_scratch(k, n_labels, trie, len(pairs.pair_node) > 0, most)
     for i in range(first, last):
         start, weight = sentences.ptr[i], sentences.weights[i]
         if sentences.ptr[i + 1] - start < k or out.hard[i] == 1 or weight == 0.0:
             continue
-        own, back = _loss_rows(i, sentences, loss, t0, n_labels, graph, original, local, node, picks)
+        own, back = _loss_rows(i, sentences, loss, t0, n_labels, arcs, node, picks)
         level_sentence(
             k, start, n_labels, graph, fail, original, factor, local, own, loss.init[i], trie, by_size, size_ptr, back,
             np.zeros(0), weight, least, pairs, sums.expected, sums.squares, sums.pair_expected, sums.pair_gradient, 1.0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel, outer_fast_kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.types import Floats, Ints, UInts8, UInts32
 
@@ -151,10 +151,13 @@ def is_hard(span: Floats, table_span: float, first: int, last: int, order: int, 
 
 @inner_kernel
 def spans_and_flags(
-    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
-    cor: Corrections, clamp: bool, out: PassOutput,
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, order: int,
+    table_span: float, cor: Corrections, clamp: bool, out: PassOutput,
 ) -> None:  # fmt: skip
-    """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences."""
+    """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences.
+
+    `table_span` is by how much the scores of plain tag patterns, up to the order, differ.
+    """
     t0 = sentences.ptr[first]
     span = np.empty(sentences.ptr[last] - t0)
     for i in range(first, last):
@@ -166,4 +169,4 @@ def spans_and_flags(
             for j in range(cor.ptr[t0 + t], cor.ptr[t0 + t + 1]):
                 span[t] += abs(cor.score[j])
         bound = sentences.bounds[i] if len(sentences.bounds) > 0 else 0.0
-        out.hard[i] = 1 if is_hard(span, tables.span, a, z, tables.order, bound) else 0
+        out.hard[i] = 1 if is_hard(span, table_span, a, z, order, bound) else 0

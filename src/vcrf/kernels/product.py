@@ -62,6 +62,13 @@ class LossArrays(NamedTuple):
     bound: Floats
 
 
+@kernel
+def no_loss() -> LossArrays:
+    """Arrays of no rows, in the place of a loss."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    return LossArrays(whole, whole, np.zeros(0, np.uint32), real, real, whole, real, real, real, real)
+
+
 @inner_kernel
 def _number_rows(loss: LossArrays, i: int, start: int, stop: int, extra: int, rows: Ints) -> int:
     """rows[t] = first row of the states before token t (at the end: the last states); returns how many there are."""
@@ -316,7 +323,7 @@ def product_pass(
     n_states = power(n_labels, order - 1)
     node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
     node_scores(rows, scores, t0, t1, node)
-    spans_and_flags(sentences, first, last, n_labels, node, shift, tables, cor, False, out)
+    spans_and_flags(sentences, first, last, n_labels, node, shift, tables.order, tables.span, cor, False, out)
     bits = np.empty(len(node), np.uint64)
     exp_inplace(node, bits, bits.view(np.float64))
     table, forward, backward = tables.exp.copy(), tables.forward.copy(), tables.backward.copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.blocks import Corrections, Tables
+from vcrf.kernels.blocks import Corrections
 from vcrf.kernels.corrections import multiply_pairs, restore_pairs
 from vcrf.kernels.gradient import Messages, _add_arcs
 from vcrf.kernels.hessian import PairFiring
@@ -14,15 +14,15 @@ from vcrf.types import Floats, Ints, UInts32
 
 @kernel
 def sentence_gradients(
-    first: int, sent_ptr: Ints, y: UInts32, weights: Floats, n_labels: int, tables: Tables, cor: Corrections,
+    first: int, sent_ptr: Ints, y: UInts32, weights: Floats, n_labels: int, backward: Floats, cor: Corrections,
     messages: Messages, residuals: Floats, cor_residuals: Floats, cor_slot: UInts32, firing: PairFiring, out: Floats,
 ) -> None:  # fmt: skip
     """out[i] = gradient of sentence first + i on the chosen features, times its weight; chains of order 2.
 
     residuals (n_tokens, L) and cor_residuals (n_slots,) are those of a pass, weights times (posterior - truth); those
-    of plain label pairs are summed here from the messages.
+    of plain label pairs are summed here from the messages; `backward` as in `Tables`.
     """
-    table, one = tables.backward.copy(), np.ones(1)
+    table, one = backward.copy(), np.ones(1)
     pairs = np.empty(n_labels * n_labels)
     out[:] = 0.0
     for i in range(len(out)):
@@ -47,7 +47,7 @@ def sentence_gradients(
             if len(firing.table_code) > 0:
                 multiply_pairs(cor.ptr[t], cor.ptr[t + 1], cor.code, cor.factor, table)
                 _add_arcs(messages, t, 2, n_labels, 1, one, table, weight, pairs)
-                restore_pairs(cor.ptr[t], cor.ptr[t + 1], cor.code, tables.backward, table)
+                restore_pairs(cor.ptr[t], cor.ptr[t + 1], cor.code, backward, table)
                 pairs[y[t - 1] * n_labels + y[t]] -= weight
         for x in range(len(firing.table_code)):
             row[firing.table_index[x]] += pairs[firing.table_code[x]]

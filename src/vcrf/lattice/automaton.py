@@ -57,7 +57,7 @@ class PatternAutomaton(NamedTuple):
     up : (n_arcs,) the arc of the same label that this one overwrites; -1 for pairs
     rank, rank_end : (n_arcs,) arcs that overwrite arc i, directly or not, have ranks rank[i]+1 .. rank_end[i]-1
     by_rank : (n_arcs,) arc of each rank
-    pair_ptr, long_pairs : CSR over labels a, pairs (a, b) that are contexts
+    long_pairs : the pairs (a, b) that are contexts
     table : (n_states, L) the arc that context p takes with label b, its own or one backed off to
     """
 
@@ -76,7 +76,6 @@ class PatternAutomaton(NamedTuple):
     rank: Ints
     rank_end: Ints
     by_rank: Ints
-    pair_ptr: Ints
     long_pairs: Ints
     table: UInts32
 
@@ -137,7 +136,7 @@ def build_automaton(n_labels: int, sizes: UInts32, codes: UInts32) -> PatternAut
     return PatternAutomaton(
         n_labels, order, n_labels + np.searchsorted(last[n_labels:], np.arange(n_labels + 1)), size, code, last, fail,
         _subtree_ends(fail), arc_ptr, arc_label, arc_state, up, rank, rank_end, by_rank,
-        np.searchsorted(long_pairs // n_labels, np.arange(n_labels + 1)), long_pairs, table,
+        long_pairs, table,
     )  # fmt: skip
 
 
@@ -158,7 +157,7 @@ def make_graph(automaton: PatternAutomaton) -> kernels.patterns.Graph:
     small = {name: getattr(a, name).astype(np.uint32) for name in ("size", "last", "arc_label", "arc_state", "by_rank")}
     return kernels.patterns.Graph(
         first=a.first, end=a.end, fail=a.fail, up=np.maximum(a.up, 0).astype(np.uint32), arc_ptr=a.arc_ptr,
-        pair_ptr=a.pair_ptr, long_pairs=a.long_pairs.astype(np.uint32), table=a.table, rank=a.rank, rank_end=a.rank_end,
+        long_pairs=a.long_pairs.astype(np.uint32), table=a.table, rank=a.rank, rank_end=a.rank_end,
         arc_source=_sources(a).astype(np.uint32), **small,
     )  # fmt: skip
 

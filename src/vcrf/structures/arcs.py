@@ -1,6 +1,6 @@
 """Passes on a pattern automaton: their cost follows the tag patterns in the working set, not n_labels**order.
 
-With loss automata, states are pairs of a context and a state of the loss; see `kernels.pattern_rows`.
+With loss automata, states are pairs of a context and a state of the loss; see `kernels.pattern_groups`.
 """
 
 from __future__ import annotations
@@ -48,10 +48,7 @@ class ArcPotentials:
     def values(self, loss: TrainingLoss) -> Floats:
         """The log of the sum of each sentence, less the score of the truth."""
         output, weights = self.chain.spare.output(len(self.corrections.score)), self.chain.problem.weights
-        if loss.automata is None:
-            self._plain(output, loss, weights, clamp=False)
-        else:
-            self._product(output, loss, weights, values_only=True)
+        self._pass(output, loss, weights, values_only=True)
         values = output.values.copy()
         self.chain.spare.give_back(output)
         return values
@@ -59,13 +56,9 @@ class ArcPotentials:
     def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
         """One pass, with so much weight on each sentence."""
         chain, n_slots = self.chain, len(self.corrections.score)
-        output, truth = chain.spare.output(n_slots), None
-        if loss.automata is not None:
-            found = self._product(output, loss, weights, values_only=False)
-        else:
-            found = self._plain(output, loss, weights, clamp=False)
-            if chain.problem.is_partial:
-                truth = self._plain(chain.empty_output(n_slots), loss, weights, clamp=True)
+        found, truth = self._pass(chain.spare.output(n_slots), loss, weights), None
+        if loss.automata is None and chain.problem.is_partial:
+            truth = self._pass(chain.empty_output(n_slots), loss, weights, clamp=True)
         sums = make_sums(self, loss, weights, found, truth, chain.spare)
         kernels.patterns.sum_counts(self.by_arcs.automaton.up, sums.counts)
         return sums
@@ -83,70 +76,62 @@ class ArcPotentials:
 
     # ----- passes
 
-    def _plain(self, output: PassOutput, loss: TrainingLoss, weights: Floats, clamp: bool) -> Found:
+    def _pass(
+        self, output: PassOutput, loss: TrainingLoss, weights: Floats, *, clamp: bool = False, values_only: bool = False
+    ) -> Found:
         """One forward-backward, with the counts of arcs; clamped, over the allowed labels of partial sentences."""
-        chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
+        chain, problem = self.chain, self.chain.problem
         sentences = self.sentences(loss, weights)
         number = {a: i for i, a in enumerate(chain.sentence_bounds)}
-        counts = np.zeros((len(number), plan.automaton.n_arcs))
+        counts = np.zeros((len(number), self.by_arcs.automaton.n_arcs))
+        means = np.zeros(0 if loss.automata is None else problem.text.n_sentences)
 
         def block(first: int, last: int) -> None:
-            if clamp and not np.any(problem.partial_sentences[first:last]):
-                return
-            kernels.pattern_pass.pattern_pass(
-                sentences, first, last, problem.n_labels, plan.automaton.order, self.plan.rows, self.scores, plan.graph,
-                self.arcs, self.corrections, self.local, clamp, counts[number[first]], output,
-            )  # fmt: skip
+            if not clamp or np.any(problem.partial_sentences[first:last]):
+                self._block(sentences, loss, first, last, clamp, values_only, counts[number[first]], means, output)
 
         chain.workers.run(block, chain.sentence_bounds)
         for i in np.flatnonzero(output.hard).tolist():
-            self._redo_hard(sentences, i, clamp, counts[-1], output)
-        return self._found(output, counts, np.zeros(0))
+            self._redo_hard(sentences, loss, i, clamp, counts[-1], means, output)
+        return self._found(output, counts, means)
 
-    def _redo_hard(self, sentences: Sentences, i: int, clamp: bool, counts: Floats, output: PassOutput) -> None:
+    def _block(
+        self, sentences: Sentences, loss: TrainingLoss, first: int, last: int, clamp: bool, values_only: bool,
+        counts: Floats, means: Floats, output: PassOutput,
+    ) -> None:  # fmt: skip
+        """A pass over sentences first .. last-1."""
+        kernels.pattern_pass.pattern_pass(
+            sentences, loss.arrays, loss.picks, first, last, self.chain.problem.n_labels, self.plan.rows, self.scores,
+            self.by_arcs.graph, self.arcs, self.corrections, self.local, clamp, values_only, counts, means, output,
+        )  # fmt: skip
+
+    def _redo_hard(
+        self, sentences: Sentences, loss: TrainingLoss, i: int, clamp: bool, counts: Floats, means: Floats,
+        output: PassOutput,
+    ) -> None:  # fmt: skip
         """A sentence in the log domain."""
-        lattice = self.hard_lattice(sentences, i, clamp, int(sentences.ptr[i + 1] - sentences.ptr[i]))
-        _redo_hard_sentence(
-            sentences, i, lattice, lattice.log_partition(), lattice.arc_marginals(), self.local, counts, output
-        )
-
-    def counts_by_sentence(self, sums: ChainSums) -> Iterator[Floats]:
-        """The counts of arcs, as in `sums`, of one sentence after the other; with a Hamming loss, or none."""
-        problem, plan = self.chain.problem, self.by_arcs
-        sentences = self.sentences(sums.loss, sums.weights)
-        output = self.chain.empty_output(len(self.corrections.score))
-        for i in range(problem.text.n_sentences):
-            counts = np.zeros(plan.automaton.n_arcs)
-            kernels.pattern_pass.pattern_pass(
-                sentences, i, i + 1, problem.n_labels, plan.automaton.order, self.plan.rows, self.scores, plan.graph,
-                self.arcs, self.corrections, self.local, False, counts, output,
-            )  # fmt: skip
-            if output.hard[i]:
-                self._redo_hard(sentences, i, False, counts, output)
-            kernels.patterns.sum_counts(plan.automaton.up, counts)
-            yield counts
-
-    def _product(self, output: PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
-        """Forward-backward with the loss; never clamped, because all labels are known."""
-        chain, problem, plan = self.chain, self.chain.problem, self.by_arcs
-        sentences = self.sentences(loss, weights)
-        number = {a: i for i, a in enumerate(chain.sentence_bounds)}
-        counts, means = np.zeros((len(number), plan.automaton.n_arcs)), np.zeros(problem.text.n_sentences)
-
-        def block(first: int, last: int) -> None:
-            kernels.pattern_rows.rows_pass(
-                sentences, loss.arrays, first, last, problem.n_labels, self.plan.rows, self.scores, plan.graph,
-                self.arcs, self.corrections, self.local, loss.picks, values_only, counts[number[first]], means, output,
-            )  # fmt: skip
-
-        chain.workers.run(block, chain.sentence_bounds)
-        for i in np.flatnonzero(output.hard).tolist():
-            automaton, final = loss.automaton(problem, i)
+        if loss.automata is None:
+            lattice = self.hard_lattice(sentences, i, clamp, int(sentences.ptr[i + 1] - sentences.ptr[i]))
+            log_z, marginals = lattice.log_partition(), lattice.arc_marginals()
+        else:
+            automaton, final = loss.automaton(self.chain.problem, i)
             lattice = self.hard_lattice(sentences, i, False, int(automaton.state_ptr[-1]))
             log_z, marginals, mean = lattice.with_loss(automaton, final)
             means[i] = mean if log_z > -np.inf else 0.0
-            _redo_hard_sentence(sentences, i, lattice, log_z, marginals, self.local, counts[-1], output)
-        return self._found(output, counts, means)
+        _redo_hard_sentence(sentences, i, lattice, log_z, marginals, self.local, counts, output)
+
+    def counts_by_sentence(self, sums: ChainSums) -> Iterator[Floats]:
+        """The counts of arcs, as in `sums`, of one sentence after the other; with a Hamming loss, or none."""
+        automaton, means = self.by_arcs.automaton, np.zeros(self.chain.problem.text.n_sentences)
+        sentences = self.sentences(sums.loss, sums.weights)
+        output = self.chain.empty_output(len(self.corrections.score))
+        for i in range(self.chain.problem.text.n_sentences):
+            counts = np.zeros(automaton.n_arcs)
+            self._block(sentences, sums.loss, i, i + 1, False, False, counts, means, output)
+            if output.hard[i]:
+                self._redo_hard(sentences, sums.loss, i, False, counts, means, output)
+            kernels.patterns.sum_counts(automaton.up, counts)
+            yield counts
 
     def _found(self, output: PassOutput, counts: Floats, means: Floats) -> Found:
         """What a pass wrote; it keeps no messages."""
@@ -216,11 +201,9 @@ def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
     log = np.zeros(automaton.n_arcs)
     np.add.at(log, arcs, w)
     kernels.patterns.sum_scores(automaton.up, log)
-    shift, none = float(log.max()), np.zeros(0)
-    span = shift - float(log.min())
-    tables = kernels.blocks.Tables(automaton.order, np.zeros(0, np.int64), none, none, none, none, none, span)
+    shift = float(log.max())
     factor = np.exp(np.maximum(log - shift, -700.0))
-    return kernels.patterns.ArcScores(log, factor, shift, tables)
+    return kernels.patterns.ArcScores(log, factor, shift, shift - float(log.min()), automaton.order)
 
 
 def local_arcs(corrections: Corrections, arcs: UInts32) -> kernels.patterns.LocalArcs:

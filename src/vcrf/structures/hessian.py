@@ -13,7 +13,6 @@ from vcrf.structures.sums import ChainSums
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Tables
     from vcrf.kernels.gradient import Messages
     from vcrf.kernels.hessian import PairFiring
     from vcrf.structures.arcs import ArcPotentials
@@ -50,7 +49,7 @@ def dense_hessian(potentials: DensePotentials, sums: ChainSums, chosen: Ints, st
 def dense_gradients(potentials: DensePotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
     """Weights of the sentences and their weighted gradients on the chosen features, some sentences at a time."""
     messages = kernels.gradient.Messages(*sums.messages)
-    return _gradients(sums, firing_of(sums.plan, chosen), potentials.tables, messages, len(chosen))
+    return _gradients(sums, firing_of(sums.plan, chosen), potentials.tables.backward, messages, len(chosen))
 
 
 def arc_gradients(potentials: ArcPotentials, sums: ChainSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:
@@ -63,21 +62,21 @@ def arc_gradients(potentials: ArcPotentials, sums: ChainSums, chosen: Ints) -> I
     nothing = kernels.gradient.Messages(np.zeros((0, 0)), np.zeros((0, 0)), none, np.zeros((0, 0)))
     firing = firing._replace(table_code=none, table_index=none)
     counts = potentials.counts_by_sentence(sums)
-    for weights, rows in _gradients(sums, firing, potentials.arcs.tables, nothing, len(chosen)):
+    for weights, rows in _gradients(sums, firing, np.zeros(0), nothing, len(chosen)):
         for row in rows:
             row[plain] = next(counts)[arc[chosen[plain]]]
         yield weights, rows
 
 
 def _gradients(
-    sums: ChainSums, firing: PairFiring, tables: Tables, messages: Messages, n: int
+    sums: ChainSums, firing: PairFiring, backward: Floats, messages: Messages, n: int
 ) -> Iterator[tuple[Floats, Floats]]:
     problem, plan = sums.potentials.chain.problem, sums.plan
     for first in range(0, problem.text.n_sentences, _BLOCK):
         weights = sums.weights[first : first + _BLOCK]
         rows = np.empty((len(weights), n))
         kernels.sentence_gradients.sentence_gradients(
-            first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, tables, sums.potentials.corrections,
+            first, problem.sent_ptr, problem.y, sums.weights, problem.n_labels, backward, sums.potentials.corrections,
             messages, sums.residuals, sums.slot_residuals, plan.cor_slot, firing, rows,
         )  # fmt: skip
         yield weights, rows

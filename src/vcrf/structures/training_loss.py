@@ -59,10 +59,7 @@ class TrainingLoss:
         """The automata for the kernels; without any, arrays of no rows."""
         loss = self.automata
         if loss is None:
-            whole, real = np.zeros(0, np.int64), np.zeros(0)
-            return kernels.product.LossArrays(
-                whole, whole, np.zeros(0, np.uint32), real, real, whole, real, real, real, real
-            )
+            return kernels.product.no_loss()
         return kernels.product.LossArrays(
             loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1),
             self._factors(loss.cost).reshape(-1), loss.final_ptr, loss.final, self._factors(loss.final),
