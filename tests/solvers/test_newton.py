@@ -20,10 +20,10 @@ from vcrf.families import intern_sentences, paper_families
 from vcrf.kernels.quadratic import descend_dense
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
-from vcrf.solvers import newton, newton_phase, policy, working_set
+from vcrf.solvers import newton, newton_phase, working_set
 from vcrf.solvers import quadratic as quadratic_module
 from vcrf.solvers.newton import build_model, newton_direction, spread
-from vcrf.solvers.policy import POLICY
+from vcrf.solvers.policy import NEWTON
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.result import Status
 from vcrf.structures import plan as plans
@@ -33,9 +33,8 @@ many = settings(max_examples=60)
 
 
 def set_policy(monkeypatch, **changes):
-    """Other thresholds of the decisions, on both lattices."""
-    for name in ("POLICY", "CHEAP_POLICY"):
-        monkeypatch.setattr(newton_phase, name, replace(getattr(policy, name), **changes))
+    """Other thresholds of the decisions."""
+    monkeypatch.setattr(newton_phase, "NEWTON", replace(NEWTON, **changes))
 
 
 @st.composite
@@ -407,4 +406,4 @@ def test_many_weights_on_the_automaton(monkeypatch):
     )
     assert tagger.status_ is Status.CONVERGED
     assert shares[0] == 1.0
-    assert shares[-1] == POLICY.wider
+    assert shares[-1] == NEWTON.wider

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers import cutting_plane, simplex_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, solve_max
+from vcrf.solvers.policy import CUTS, SIMPLEX
 from vcrf.solvers.result import Status
 from vcrf.solvers.simplex_cuts import SimplexCuts
 from vcrf.surrogates.maximum import choose_max
@@ -165,7 +168,7 @@ def test_estimators_and_threads(estimator, loss, monkeypatch):
     one, two = (estimator(**form, loss=loss, tol=1e-3, n_jobs=n).fit(corpus.tokens, corpus.labels) for n in (1, 2))
     assert one.status_ is Status.CONVERGED
     assert (one.objective_, one.gap_) == (two.objective_, two.gap_)
-    monkeypatch.setattr(simplex_cuts, "_MAX_AGE", 1)
+    monkeypatch.setattr(simplex_cuts, "SIMPLEX", replace(SIMPLEX, max_age=1))
     forgetful = estimator(**form, loss=loss, tol=1e-3).fit(corpus.tokens, corpus.labels)
     assert forgetful.status_ is Status.CONVERGED
     assert forgetful.objective_ == pytest.approx(one.objective_, rel=1e-3)
@@ -178,7 +181,7 @@ def test_steps_in_a_sentence(seed, n, n_sentences):
     rng = np.random.default_rng(seed)
     scale, weights = rng.uniform(0.5, 2.0, 4), rng.uniform(0.2, 1.0, n_sentences)
     zeros = np.zeros(4)
-    found = [simplex_cuts.Sentence(np.zeros(2, np.uint32), v) for v in weights]
+    found = [simplex_cuts.Example(np.zeros(2, np.uint32), v) for v in weights]
     cuts = []
     for i, one in enumerate(found):
         for k in range(n):
@@ -214,7 +217,7 @@ def test_a_step_goes_to_the_best_point(weight):
     """Along the line from one sequence to another the dual is a parabola: its top, or the end of the multiplier."""
     scale, zeros = np.array([0.5, 1.0, 2.0]), np.zeros(3)
     rows, intercept = np.array([[1.0, 0.0, -1.0], [1.0, 2.0, 0.0]]), np.array([1.0, 1.5])
-    one = simplex_cuts.Sentence(np.zeros(1, np.uint32), weight)
+    one = simplex_cuts.Example(np.zeros(1, np.uint32), weight)
     for k in range(2):
         one.add(np.array([k + 1], np.uint32), intercept[k], 1.0)
         one.add_row(np.flatnonzero(rows[k]), rows[k][rows[k] != 0.0], scale, zeros)
@@ -241,13 +244,13 @@ def test_old_sequences_go():
     """Those that stay keep their rows and inner products; one that has gone may come again."""
     rng = np.random.default_rng(0)
     scale, zeros = np.ones(5), np.zeros(5)
-    one = simplex_cuts.Sentence(np.zeros(1, np.uint32), 1.0)
+    one = simplex_cuts.Example(np.zeros(1, np.uint32), 1.0)
     rows = rng.normal(size=(6, 5))
     for k, row in enumerate(rows):
         one.add(np.array([k + 1], np.uint32), 1.0, 1.0)
         one.add_row(np.arange(5), row, scale, zeros)
     one.lam[[0, 2, 5]] = 0.0, 0.5, 0.5
-    one.age[:] = simplex_cuts._MAX_AGE
+    one.age[:] = SIMPLEX.max_age
     one.drop_old()
     assert one.labels[:, 0].tolist() == [0, 2, 5]
     kept = np.vstack([np.zeros(5), rows[[1, 4]]])
@@ -261,7 +264,7 @@ def test_old_sequences_go():
 def test_many_sentences_have_the_proximal_master(monkeypatch, most, is_simplex):
     """Inner products of the label sequences of every sentence are not kept for a large corpus."""
     corpus = SyntheticLanguage(n_labels=3, n_stems=20).sample(20, seed=3)
-    monkeypatch.setattr(cutting_plane, "_MOST_SIMPLICES", most)
+    monkeypatch.setattr(cutting_plane, "CUTS", replace(CUTS, most_simplices=most))
     seen = []
     run = SimplexCuts.run
     monkeypatch.setattr(SimplexCuts, "run", lambda self, start: seen.append(True) or run(self, start))

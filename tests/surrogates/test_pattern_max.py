@@ -12,7 +12,7 @@ from enumeration import LossEnumeration, all_candidates, feature_of, number_of
 from objectives import maximum
 from small_problems import active_sets, cases
 from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss
-from vcrf.structures.mixture import Mixture
+from vcrf.structures.outputs import Mixture, Outputs
 
 LOSSES = [HammingLoss(), AlignedNgramLoss(2), ZeroOneLoss(), EditLoss(), 0.5 * EditLoss() + AlignedNgramLoss(3)]
 
@@ -36,7 +36,7 @@ def test_best_sequences_equal_enumeration(kind, data):
             worth = losses + gains if kind == "m3n" else losses * (1.0 + gains)
             tiny = 1e-10 * (1.0 + np.abs(losses).max() * np.abs(gains).max())
             assert best.values[i] == pytest.approx(max(0.0, worth.max()), abs=tiny)
-            labels = best.labels[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
+            labels = best.outputs.labels_of(i)
             sequences = oracles.all_sequences(len(labels), problem.n_labels)
             found = next(k for k, z in enumerate(sequences) if list(z) == labels.tolist())
             assert max(worth[found], 0.0) == pytest.approx(best.values[i], abs=tiny)
@@ -57,7 +57,7 @@ def test_scan_of_a_mixture_equals_the_dense_one(data, limit):
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     labels = rng.integers(0, problem.n_labels, ptr[-1]).astype(np.uint32)
     share = rng.random(2 * n) * (rng.random(2 * n) < 0.7) * problem.weights[sentence] / 2
-    mixture = Mixture(sentence, ptr, labels, share)
+    mixture = Mixture(Outputs(sentence, ptr, labels), share)
     limits = {k: np.full(len(problem.columns), np.inf) for k in range(1, problem.order + 1)}
     for f in all_candidates(problem):
         limits[f.k][f.column] = limit * (1.0 + 0.2 * f.k)

@@ -208,7 +208,7 @@ def test_slack_rescaling_is_exact_whatever_the_guess(data):
             tiny = 1e-10 * (1.0 + np.abs(truth.losses[i]).max() * np.abs(gains).max())
             assert best.values[i] == pytest.approx(max(0.0, products.max()), abs=tiny)
             y = problem.y[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
-            labels = best.labels[problem.sent_ptr[i] : problem.sent_ptr[i + 1]]
+            labels = best.outputs.labels_of(i)
             sequences = oracles.all_sequences(len(y), problem.n_labels)
             found = next(k for k, z in enumerate(sequences) if list(z) == labels.tolist())
             assert max(products[found], 0.0) == pytest.approx(best.values[i], abs=tiny)
@@ -241,7 +241,7 @@ def test_best_sequences_of_long_sentences(kind, length):
         lattice = DenseLattice(arcs, 4, 3)
         expected = evaluate(kind, lattice, loss.automaton(truth, 4), truth)
         assert best.values[i] == pytest.approx(expected.value, abs=1e-9)
-        labels = best.labels[first:last].astype(np.int64)
+        labels = best.outputs.labels_of(i).astype(np.int64)
         assert best.losses[i] == pytest.approx(loss(labels, truth))
         slope = 1.0 if kind == "m3n" else best.losses[i]
         worth = best.losses[i] + slope * (lattice.score(labels) - lattice.score(truth))

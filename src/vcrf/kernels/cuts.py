@@ -259,6 +259,27 @@ def _choose(master: Master, i: int, lam: Floats, w: Floats, is_live: Bools, all_
     return Pair(up, down, max(free, 0.0) if down < 0 else lam[down], top, bottom, mean)
 
 
+@inner_kernel
+def difference(master: Master, pair: Pair, acc: Floats, mark: Ints, touched: Ints) -> tuple[int, float]:
+    """Row of the cut `up` less that of `down`, in acc at the features `touched`; how many, and the intercepts' gain."""
+    n, gain = 0, 0.0
+    if pair.up >= 0:
+        n, gain = _collect(master, pair.up, 1.0, acc, mark, touched, n), master.intercept[pair.up]
+    if pair.down >= 0:
+        n = _collect(master, pair.down, -1.0, acc, mark, touched, n)
+        gain -= master.intercept[pair.down]
+    return n, float(gain)
+
+
+@inner_kernel
+def move(pair: Pair, step: float, lam: Floats) -> None:
+    """Move so much from one multiplier of a pair to the other."""
+    if pair.up >= 0:
+        lam[pair.up] += step
+    if pair.down >= 0:
+        lam[pair.down] = lam[pair.down] - step if step < pair.largest else 0.0
+
+
 @kernel
 def ascend(master: Master, lam: Floats, g: Floats, w: Floats, n_sweeps: int, enough: float) -> float:
     """Sweeps of pairwise steps, in place, until the master's gap is below `enough`; returns the last gap.
@@ -280,17 +301,9 @@ def ascend(master: Master, lam: Floats, g: Floats, w: Floats, n_sweeps: int, eno
             total += max(master.weights[i] * pair.top - pair.mean, 0.0)
             if pair.up == pair.down or pair.largest <= 0.0:
                 continue
-            n, gain = 0, 0.0
-            if pair.up >= 0:
-                n, gain = _collect(master, pair.up, 1.0, acc, mark, touched, n), master.intercept[pair.up]
-            if pair.down >= 0:
-                n = _collect(master, pair.down, -1.0, acc, mark, touched, n)
-                gain -= master.intercept[pair.down]
+            n, gain = difference(master, pair, acc, mark, touched)
             step = _best_step(master, g, acc, touched, n, gain, pair.largest)
-            if pair.up >= 0:
-                lam[pair.up] += step
-            if pair.down >= 0:
-                lam[pair.down] = lam[pair.down] - step if step < pair.largest else 0.0
+            move(pair, step, lam)
             for e in range(n):
                 j = touched[e]
                 mark[j] = 0

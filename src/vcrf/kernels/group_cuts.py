@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.cuts import Master, _choose, _collect
+from vcrf.kernels.cuts import Master, _choose, difference, move
 from vcrf.types import Floats, Ints
 
 
@@ -102,12 +102,7 @@ def group_ascend(master: Master, lam: Floats, g: Floats, w: Floats, n_sweeps: in
             total += max(master.weights[i] * pair.top - pair.mean, 0.0)
             if pair.up == pair.down or pair.largest <= 0.0:
                 continue
-            n, gain = 0, 0.0
-            if pair.up >= 0:
-                n, gain = _collect(master, pair.up, 1.0, acc, mark, touched, n), master.intercept[pair.up]
-            if pair.down >= 0:
-                n = _collect(master, pair.down, -1.0, acc, mark, touched, n)
-                gain -= master.intercept[pair.down]
+            n, gain = difference(master, pair, acc, mark, touched)
             n_found = 0
             for e in range(n):
                 j = touched[e]
@@ -120,10 +115,7 @@ def group_ascend(master: Master, lam: Floats, g: Floats, w: Floats, n_sweeps: in
                 along[group] += (master.rho * master.centre[j] - g[j]) * acc[j]
                 sizes[group] += acc[j] * acc[j]
             step = _best_step(master, squares, along, sizes, found, n_found, gain, pair.largest)
-            if pair.up >= 0:
-                lam[pair.up] += step
-            if pair.down >= 0:
-                lam[pair.down] = lam[pair.down] - step if step < pair.largest else 0.0
+            move(pair, step, lam)
             for e in range(n):
                 g[touched[e]] += step * acc[touched[e]]
             for e in range(n_found):

@@ -18,18 +18,11 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.certificate import Certificate, certify
+from vcrf.solvers.policy import CUTS, MAX_PASSES
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
 from vcrf.structures.structure import Scan
 from vcrf.types import Bools, Floats, Ints
-
-MAX_PASSES = 20_000
-# Temperatures, in shares of the largest loss: the first, the factor between two, and the last, where cuts take over.
-_FIRST, _FACTOR, _LAST = 0.1, 0.3, {"m3n": 1.5e-4, "structsvm": 8e-3}
-# Sentences that may leave the range of scaled messages: they are slow.
-_MOST_HARD = 0.02
-# At each temperature, where it is but a start.
-_SMOOTH_PASSES = 100
 
 
 @dataclass
@@ -93,7 +86,7 @@ class Cooling(Run):
     @property
     def _last(self) -> float:
         """The last temperature, as a share of the largest loss."""
-        return _LAST[self.choice.kind]
+        return CUTS.last_m3n if self.choice.kind == "m3n" else CUTS.last_structsvm
 
     @property
     def _n_working(self) -> int:
@@ -127,8 +120,8 @@ class Cooling(Run):
         smooth = self._smooth_choice
         scale = float(self.problem.weights @ self.choice.loss.largest) / max(float(self.problem.weights.sum()), 1e-300)
         # Only m3n with an l2 part can end here: for others it is a start, and their certificates take too long.
-        most = MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else _SMOOTH_PASSES
-        share, result, before = _FIRST, start, 1.0
+        most = MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else CUTS.smooth_passes
+        share, result, before = CUTS.first, start, 1.0
         while scale > 0.0 and not self.is_certified:
             temperature = share * scale
             if result is not None:
@@ -148,7 +141,7 @@ class Cooling(Run):
             if result.status is Status.INTERRUPTED:
                 raise Interrupted(Status.INTERRUPTED)
             self.check_limit()
-            share *= _FACTOR
+            share *= CUTS.factor
             if share < self._last:
                 break
 
@@ -158,12 +151,12 @@ class Cooling(Run):
         return solve(self.problem, penalty, surrogate=choice, lattice=self.lattice, **options)
 
     def _is_too_cold(self, smooth: Any, start: SolverResult) -> bool:
-        """Whether potentials divided by the temperature leave the range of scaled messages in many sentences."""
+        """Whether potentials divided by the temperature leave the range of scaled messages in many examples."""
         objective = smooth.build(self.problem, self.objective.keep, self.threads, self.lattice)
         point = objective.at(objective.compile(start.features), start.weights)
         objective.close()
         self.objective.n_passes += 1
-        return int(point.sums.n_hard) > _MOST_HARD * len(self.problem.weights)
+        return int(point.sums.n_hard) > CUTS.most_hard * len(self.problem.weights)
 
     def _relay(self, record: IterationRecord) -> bool | None:
         """Show the user's callback the state of the problem itself, not that of the smooth one."""
@@ -183,7 +176,7 @@ class Cooling(Run):
     def _see_smooth(self, result: SolverResult, temperature: float) -> None:
         """Objective at the smooth solution, and for m3n the lower bound of its posterior.
 
-        q is a distribution of label sequences, as the multipliers are, and its mean loss and mean features are exact.
+        q is a distribution of outputs, as the multipliers are, and its mean loss and mean features are exact.
         """
         point = self._look_at(result.features, temperature * result.weights)
         if point.objective < self.best.objective:

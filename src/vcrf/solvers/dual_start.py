@@ -11,20 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from vcrf.penalties import BoundPenalty
+from vcrf.solvers.policy import ASCENT
 from vcrf.structures.structure import Ascent, Strengths
 from vcrf.types import Floats, Ints
 
 _SEED = 20160
-# Rounds in which every example is visited once; afterwards those that are far off come more often.
-_EVEN_ROUNDS = 2
-# The ascent is over when what visits find is this share of what the first round found. More rounds cost as much as the
-# steps that they save, up to a tenth of it and down to a thousandth.
-_ENOUGH = 0.01
-# It is over, too, when three rounds have left more than this share: visits disturb each other in frequent features.
-_NO_LESS = 0.8
-_MOST_ROUNDS = 40
-# Weights beyond this are those of a problem with next to no penalty: steps from zero come sooner to its end.
-_LARGEST_WEIGHT = 1e3
 
 
 def strengths_of(penalty: BoundPenalty) -> Strengths:
@@ -38,17 +29,16 @@ def rounds(ascent: Ascent) -> Iterator[None]:
     """Rounds of as many visits as there are examples, until they find little more."""
     rng = np.random.default_rng(_SEED)
     found: list[float] = []
-    for number in range(_MOST_ROUNDS):
+    for number in range(ASCENT.most_rounds):
         ascent.visit(_draw(rng, ascent.left, number))
         yield
         found.append(float(np.mean(ascent.left)))
-        has_stopped = number >= 3 and found[-1] > _NO_LESS * found[-4]
-        if has_stopped or not found[-1] > _ENOUGH * found[0]:
+        if ASCENT.is_over(found):
             return
 
 
 def _draw(rng: np.random.Generator, left: Floats, number: int) -> Ints:
-    if number < _EVEN_ROUNDS:
+    if number < ASCENT.even_rounds:
         return rng.permutation(len(left))
     share = 0.5 / len(left) + 0.5 * left / max(float(left.sum()), 1e-300)
     return rng.choice(len(left), len(left), p=share / share.sum())
@@ -56,4 +46,4 @@ def _draw(rng: np.random.Generator, left: Floats, number: int) -> Ints:
 
 def is_usable(w: Floats) -> bool:
     """Whether steps may begin at such weights."""
-    return bool(np.all(np.abs(w) <= _LARGEST_WEIGHT))  # not where one is not a number
+    return bool(np.all(np.abs(w) <= ASCENT.largest_weight))  # not where one is not a number

@@ -12,14 +12,12 @@ import numpy as np
 
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem.graphs import GraphProblem
-from vcrf.solvers.cooling import MAX_PASSES, Cooling, Point
+from vcrf.solvers.cooling import Cooling, Point
+from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import Callback, SolverResult, Status
 from vcrf.solvers.run import Interrupted
 from vcrf.surrogates.graphs import GraphMaxChoice
 from vcrf.types import Floats, Ints
-
-# Of the largest loss: below it, sums in double precision say nothing new.
-_LAST = 1e-7
 
 
 def solve_graph_max(
@@ -41,7 +39,7 @@ def solve_graph_max(
 class GraphCooling(Cooling):
     """One run."""
 
-    _last = _LAST
+    _last = 1e-7  # of the largest loss: below it, sums in double precision say nothing new
 
     @property
     def _smooth_choice(self) -> Any:

@@ -24,6 +24,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Candidates, PartSpace
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
+from vcrf.solvers.policy import GROUP_STEPS, MAX_PASSES
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
 from vcrf.solvers.state import rounding
@@ -31,11 +32,7 @@ from vcrf.structures.structure import Plan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
 
-_MAX_PASSES = 10_000
-_MEMORY = 8
 MAX_FEATURES = 5_000_000
-# Times the largest weight.
-_LONGEST_STEP = 10.0
 
 
 def solve_group(
@@ -58,7 +55,7 @@ def solve_group(
 
     # One BLAS thread, as in `working_set.solve`.
     with threadpool_limits(1):
-        return _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice).run(
+        return _Run(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(
             start
         )
 
@@ -118,7 +115,7 @@ class _Run(Run):
                 "`norm='group'` needs the label of every token, some are left open: use `norm='l1'` or 'elastic'."
             )
         super().__init__(self.objective, tol, max_passes, callback, watch)
-        self.memory = LbfgsMemory(_MEMORY)
+        self.memory = LbfgsMemory(GROUP_STEPS.memory)
 
     def standing(self) -> Standing:
         return Standing(self.active.features, self.point.w, self.point.objective, len(self.active))
@@ -252,7 +249,7 @@ class _Run(Run):
         point = self.point
         d = self._direction()
         # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
-        longest = _LONGEST_STEP * (1.0 + float(np.abs(point.w).max(initial=0.0)))
+        longest = GROUP_STEPS.longest * (1.0 + float(np.abs(point.w).max(initial=0.0)))
         d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
         predicted = float(point.g @ d) + self.groups.penalty(point.w + d) - self.groups.penalty(point.w)
         step, refusal = 1.0, None

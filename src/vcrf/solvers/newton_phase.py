@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.solvers.newton import build_model, newton_direction, spread
-from vcrf.solvers.policy import CHEAP_HESSIAN, CHEAP_POLICY, POLICY, Facts, Phase, StepFacts, Verdict
+from vcrf.solvers.policy import NEWTON, Facts, Phase, StepFacts, Verdict
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.state import State
 
@@ -32,7 +32,7 @@ class NewtonPhase:
 
     def __init__(self, run: _Run, is_settling: bool) -> None:
         self.run, self.n_rest, self.is_large_round = run, 0, False
-        self.policy = CHEAP_POLICY if run.objective.hessian_in_passes < CHEAP_HESSIAN else POLICY
+        self.policy = NEWTON.for_cost(run.objective.hessian_in_passes)
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None
         self.is_block_enough = run.tol >= self.policy.block_tol and not run.penalty.is_smooth_part

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.solvers.owlqn import LbfgsMemory, orthant_of
+from vcrf.solvers.policy import STEPS
 from vcrf.solvers.state import State
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
     from vcrf.solvers.working_set import _Run
-
-_MEMORY = 50
-# Times the largest weight.
-_LONGEST_STEP = 100.0
-# Steps in a row that neither objective nor gradient feels, before a round ends.
-_MOST_FLAT = 5
 
 
 def _shorten(slope: float, rise: float) -> float:
@@ -52,7 +47,7 @@ class QuasiNewtonPhase:
     """
 
     def __init__(self, run: _Run) -> None:
-        self.run, self.memory, self.on_face = run, LbfgsMemory(_MEMORY), False
+        self.run, self.memory, self.on_face = run, LbfgsMemory(STEPS.memory), False
 
     def scale(self, state: State, curvature: Floats) -> None:
         """Give the memory the curvatures of the surrogate at a state.
@@ -79,7 +74,7 @@ class QuasiNewtonPhase:
             self.on_face = self.on_face or n_cut > 0.15 * max_steps
             is_flat = state.objective - new.objective <= state.rounding and new.steepness > 0.9 * least
             n_flat, least, state = n_flat + 1 if is_flat else 0, min(least, new.steepness), new
-            if n_flat == _MOST_FLAT:
+            if n_flat == STEPS.most_flat:
                 break
             if self.run.settling.is_slow(state.objective) and self.run.has_to_settle(state):
                 break
@@ -111,7 +106,7 @@ class QuasiNewtonPhase:
             self.memory.clear()
             d = -pseudo
         # Where curvatures vanish a step may leave the range of numbers.
-        longest = _LONGEST_STEP * (1.0 + float(np.abs(state.w).max(initial=0.0)))
+        longest = STEPS.longest * (1.0 + float(np.abs(state.w).max(initial=0.0)))
         d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
         step = 1.0 if len(self.memory) else 1.0 / max(float(np.linalg.norm(pseudo)), 1e-300)
         orthant = orthant_of(state.w, pseudo)

@@ -1,44 +1,30 @@
-"""The maximum surrogates with an l2 penalty alone: block ascent on a product of simplices, one for each sentence.
+"""The maximum surrogates with an l2 penalty alone: block ascent on a product of simplices, one for each example.
 
     max over lam  of  sum_k lam_k a_k - 1/2 g.S g,    g = sum_k lam_k d_k,    w = -S g,    S = diag(1 / l2)
 
-with lam >= 0 and, in each sentence, multipliers that sum to v_i; the truth (a = 0, d = 0) has one too. There is no need
+with lam >= 0 and, in each example, multipliers that sum to v_i; the truth (a = 0, d = 0) has one too. There is no need
 for the proximal term of `solvers.cutting_plane`: the weights follow from the multipliers, feature by feature, and
-the ascent is cheap where the inner products of a sentence's sequences are kept. A pass of decoding finds sequences at
-the weights, and one at their moving average, which has the smaller objective: the weights swing, as sequences not
+the ascent is cheap where the inner products of an example's outputs are kept. A pass of decoding finds outputs at
+the weights, and one at their moving average, which has the smaller objective: the weights swing, as outputs not
 found yet come in. (Lacoste-Julien et al., 2013, Block-coordinate Frank-Wolfe; Osokin et al., 2016, with cached
-sequences and pairwise steps.) The certificate is that of `cutting_plane`.
+outputs and pairwise steps.) The certificate is that of `cutting_plane`.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf import kernels
 from vcrf.solvers.cooling import Point
-from vcrf.solvers.cut_set import Cuts, firing_of_cuts, rows_of_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes
+from vcrf.solvers.policy import SIMPLEX
 from vcrf.solvers.result import SolverResult
-from vcrf.structures.mixture import Mixture
+from vcrf.structures.outputs import BestOutputs, Mixture, Outputs
 from vcrf.types import Floats, Ints, UInts32
 
-if TYPE_CHECKING:
-    from vcrf.kernels.margin import Best
 
-# Passes between two scans of all candidates; each decodes at the weights and at their average.
-_PASSES = 5
-# Sweeps over the sentences after each pass; steps in a sentence, and the share of its gap that is small enough.
-_SWEEPS, _STEPS, _ENOUGH = 3, 30, 0.1
-# What the newest weights count for in the moving average.
-_NEWEST = 0.15
-# A sequence that has had no multiplier for so many passes is old; a sentence drops them where they are so many.
-_MAX_AGE, _MANY_OLD = 20, 0.3
-
-
-class Sentence:
-    """The label sequences found for one sentence, the truth first, with their multipliers, rows and inner products.
+class Example:
+    """The outputs found for one example, the truth first, with their multipliers, rows and inner products.
 
     labels (n, length); intercept, slope, lam, age (n,); row_ptr (n + 1,); columns, values, gram with room for more.
     """
@@ -54,14 +40,14 @@ class Sentence:
         return len(self.lam)
 
     def add(self, labels: UInts32, intercept: float, slope: float) -> None:
-        """A new sequence, without a multiplier; its row has to follow."""
+        """A new output, without a multiplier; its row has to follow."""
         self.known.add(labels.tobytes())
         self.labels = np.concatenate([self.labels, labels[None]])
         self.intercept, self.slope = np.append(self.intercept, intercept), np.append(self.slope, slope)
         self.lam, self.age = np.append(self.lam, 0.0), np.append(self.age, 0)
 
     def add_row(self, columns: Ints, values: Floats, scale: Floats, zeros: Floats) -> None:
-        """The row of the next sequence without one; `zeros`, one a feature, are zeros again at the end."""
+        """The row of the next output without one; `zeros`, one a feature, are zeros again at the end."""
         first, k = self.row_ptr[-1], len(self.row_ptr) - 1
         last = first + len(columns)
         if last > len(self.columns):
@@ -81,11 +67,11 @@ class Sentence:
         self.row_ptr = np.zeros(2, np.int64)
 
     def drop_old(self) -> None:
-        """Let the sequences go that have had no multiplier for long, where they are many."""
+        """Let the outputs go that have had no multiplier for long, where they are many."""
         self.age = np.where(self.lam > 0.0, 0, self.age + 1)
-        stays = self.age <= _MAX_AGE
+        stays = self.age <= SIMPLEX.max_age
         stays[0] = True
-        if np.count_nonzero(~stays) <= _MANY_OLD * len(stays):
+        if np.count_nonzero(~stays) <= SIMPLEX.many_old * len(stays):
             return
         self.known -= {labels.tobytes() for labels in self.labels[~stays]}
         lengths = np.diff(self.row_ptr)
@@ -101,12 +87,10 @@ class SimplexCuts(CuttingPlanes):
     """One run with an l2 penalty alone."""
 
     def _first_points(self, start: SolverResult | None) -> None:
-        problem = self.problem
-        ends = zip(problem.sent_ptr[:-1].tolist(), problem.sent_ptr[1:].tolist(), strict=True)
-        truths = [problem.y[first:last] for first, last in ends]
-        self.sentences = [Sentence(y, float(v)) for y, v in zip(truths, problem.weights, strict=True)]
+        truth, weights = self.objective.truth, self.problem.weights
+        self.examples = [Example(truth.labels_of(i), float(v)) for i, v in enumerate(weights)]
         self.scale = self.zeros = self.average = np.zeros(0)
-        self.firing = firing_of_cuts(problem, self.active)
+        self.on_plan = self.objective.rows(self.active)
         super()._first_points(start)
 
     def _cool(self, start: SolverResult | None) -> None:  # noqa: ARG002 - the first cuts have seen the start
@@ -128,39 +112,34 @@ class SimplexCuts(CuttingPlanes):
         """All rows on the working set, and the weights of the multipliers."""
         self.scale = self.penalty.inverse_l2(self.active.features)
         self.zeros = np.zeros(len(self.scale))
-        self.firing = firing_of_cuts(self.problem, self.active)
-        for i, sentence in enumerate(self.sentences):
-            sentence.clear_rows()
-            self._add_rows([i] * (len(sentence) - 1), range(1, len(sentence)))
+        self.on_plan = self.objective.rows(self.active)
+        for i, one in enumerate(self.examples):
+            one.clear_rows()
+            self._add_rows([i] * (len(one) - 1), range(1, len(one)))
         self._set_weights()
         self.average = self.w.copy()
 
-    def _add_rows(self, which: list[int], sequences: range | list[int]) -> None:
-        """Rows of some sequences of some sentences."""
-        sentences = self.sentences
-        labels = [sentences[i].labels[k] for i, k in zip(which, sequences, strict=True)]
-        slopes = [sentences[i].slope[k] for i, k in zip(which, sequences, strict=True)]
-        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(part) for part in labels], dtype=np.int64)])
-        cuts = Cuts(np.array(which, np.int64), ptr, np.concatenate([np.zeros(0, np.uint32), *labels]))
-        cuts.slope = np.array(slopes)
-        row_ptr, columns, values = rows_of_cuts(self.problem, self.firing, len(self.scale), cuts, self._room)
-        self._room = max(self._room, len(columns))
+    def _add_rows(self, which: list[int], numbers: range | list[int]) -> None:
+        """Rows of some outputs of some examples."""
+        pairs = [(self.examples[i], k) for i, k in zip(which, numbers, strict=True)]
+        outputs = Outputs.of(np.array(which, np.int64), [one.labels[k] for one, k in pairs])
+        row_ptr, columns, values = self.on_plan.of(outputs, np.array([one.slope[k] for one, k in pairs]))
         for c, i in enumerate(which):
             part = slice(row_ptr[c], row_ptr[c + 1])
-            sentences[i].add_row(columns[part], values[part], self.scale, self.zeros)
+            self.examples[i].add_row(columns[part], values[part], self.scale, self.zeros)
 
     def _set_weights(self) -> None:
         """Weights from the multipliers: steps alone would add up rounding errors."""
         self.w = np.zeros(len(self.scale))
-        for one in self.sentences:
+        for one in self.examples:
             kernels.simplex_cuts.add_weights(one.row_ptr, one.columns, one.values, one.lam, self.scale, self.w)
 
-    def _add_cuts(self, found: Best) -> int:
-        ptr, new = self.problem.sent_ptr, []
+    def _add_cuts(self, found: BestOutputs) -> int:
+        new = []
         for i in np.flatnonzero(found.values > 0.0).tolist():
-            labels = found.labels[ptr[i] : ptr[i + 1]]
-            if labels.tobytes() not in self.sentences[i].known:
-                self.sentences[i].add(labels, found.losses[i], found.slopes[i])
+            labels = found.outputs.labels_of(i)
+            if labels.tobytes() not in self.examples[i].known:
+                self.examples[i].add(labels, found.losses[i], found.slopes[i])
                 new.append(i)
         self._add_rows(new, [-1] * len(new))
         return len(new)
@@ -169,7 +148,7 @@ class SimplexCuts(CuttingPlanes):
 
     def _round(self) -> int:
         n_new = 0
-        for _ in range(_PASSES):
+        for _ in range(SIMPLEX.passes):
             self._ascend()
             dual = self._mean_loss() - self._penalty_of(self.active.features, self.w)
             n_new += self._look()
@@ -179,23 +158,23 @@ class SimplexCuts(CuttingPlanes):
         return n_new + self._certify()
 
     def _ascend(self) -> None:
-        for _ in range(_SWEEPS):
-            for one in self.sentences:
+        for _ in range(SIMPLEX.sweeps):
+            for one in self.examples:
                 if len(one) > 1:
                     kernels.simplex_cuts.ascend_sentence(
                         one.row_ptr, one.columns, one.values, one.intercept, one.gram, self.scale, one.lam, self.w,
-                        _STEPS, _ENOUGH,
+                        SIMPLEX.steps, SIMPLEX.enough,
                     )  # fmt: skip
-        for one in self.sentences:
+        for one in self.examples:
             one.drop_old()
 
     def _mean_loss(self) -> float:
-        return sum(float(one.lam @ one.intercept) for one in self.sentences)
+        return sum(float(one.lam @ one.intercept) for one in self.examples)
 
     def _look(self) -> int:
-        """Objective and new sequences at the weights and at their average; returns how many sequences."""
+        """Objective and new outputs at the weights and at their average; returns how many outputs."""
         here, n_new = self._decode(self.w)
-        self.average += _NEWEST * (self.w - self.average)
+        self.average += SIMPLEX.newest * (self.w - self.average)
         there, n_more = self._decode(self.average)
         if here < there:
             self.average = self.w.copy()
@@ -210,15 +189,10 @@ class SimplexCuts(CuttingPlanes):
 
     def _certify(self) -> int:
         """Lower bound from a scan of all candidates; returns how many joined the working set."""
-        sentences = self.sentences
-        counts = [len(one) for one in sentences]
-        lengths = np.repeat([one.labels.shape[1] for one in sentences], counts)
-        mixture = Mixture(
-            np.repeat(np.arange(len(sentences)), counts),
-            np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]),
-            np.concatenate([np.zeros(0, np.uint32), *(one.labels.reshape(-1) for one in sentences)]),
-            np.concatenate([np.zeros(0), *(one.lam * one.slope for one in sentences)]),
-        )
+        examples = self.examples
+        number = np.repeat(np.arange(len(examples)), [len(one) for one in examples])
+        outputs = Outputs.of(number, [labels for one in examples for labels in one.labels])
+        mixture = Mixture(outputs, np.concatenate([np.zeros(0), *(one.lam * one.slope for one in examples)]))
         found, scan = self._bound(lambda limits: self.objective.scan_mixture(mixture, limits), self._mean_loss())
         self.raise_bound(found.lower_bound, found.excess)
         new = np.setdiff1d(scan.features, self.active.features, assume_unique=True)

@@ -20,7 +20,7 @@ from vcrf.problem import Candidates, Problem
 from vcrf.solvers.certificate import certify, certify_groups
 from vcrf.solvers.dual_start import is_usable, rounds, strengths_of
 from vcrf.solvers.newton_phase import NewtonPhase
-from vcrf.solvers.policy import Phase
+from vcrf.solvers.policy import MAX_PASSES, STEPS, Phase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
@@ -33,17 +33,6 @@ from vcrf.types import Bools, Floats, Ints
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
-# Features that the first scan may add, per instance, where there is an l2 part. At zero weights nearly all candidates
-# are violated, and a few steps on the most violated ones show which of the others still are.
-_FIRST_PER_INSTANCE = 1
-_FIRST_STEPS, _LATER_STEPS = 10, 30
-# Features that cost work which one scan may add, in entries (feature, instance) per instance.
-_ENTRIES_PER_INSTANCE = 4
-# Relative gap of a warm start from which on dual ascent is no shorter way.
-_NEAR = 0.5
-# While a look at the gap, a hundred passes or more after the one before, finds it smaller than this share, go on.
-_GAP_MOVES = 0.7
-_MAX_PASSES = 20_000
 
 
 def solve(
@@ -89,7 +78,7 @@ def solve(
     from threadpoolctl import threadpool_limits
 
     has_to_settle = settle is not None and settle > 0.0
-    gap_moves, settle = (_GAP_MOVES, 0.01 * tol) if settle is None else (0.0, settle)
+    gap_moves, settle = (STEPS.gap_moves, 0.01 * tol) if settle is None else (0.0, settle)
     # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
     with threadpool_limits(1):
         choice = crf(problem, costs) if surrogate is None else surrogate
@@ -146,7 +135,7 @@ class _Run(Run):
         mass = choice.mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
         self.objective = choice.build(problem, keep, threads, lattice)
-        no_limit = _MAX_PASSES if self.is_penalised else 200
+        no_limit = MAX_PASSES if self.is_penalised else 200
         super().__init__(self.objective, tol, no_limit if max_passes is None else max_passes, callback, watch)
         # Where the objective is not convex a stationary point is all there is.
         self.is_certifiable = self.is_penalised and self.objective.is_convex
@@ -183,7 +172,7 @@ class _Run(Run):
         if self.may_ascend and not self._is_near(self.state):
             self._ascend()
         is_rough = self.penalty.is_smooth_part and len(self.state.plan) == 0
-        n_steps = _FIRST_STEPS if is_rough else _LATER_STEPS
+        n_steps = STEPS.first_steps if is_rough else STEPS.later_steps
         while True:
             self.state, point, scan = self._certify(self.state)
             self.report("scan")
@@ -203,7 +192,7 @@ class _Run(Run):
             best_gap = min(best_gap, self.gap)
             if n_idle > 8:
                 raise Interrupted(Status.STALLED)
-            n_steps = min(max(int(1.3 * n_steps), _LATER_STEPS), 150)
+            n_steps = min(max(int(1.3 * n_steps), STEPS.later_steps), STEPS.most_steps)
 
     def _is_near(self, state: State) -> bool:
         """Whether a warm start is so close to the optimum that steps from there come sooner to its end."""
@@ -211,7 +200,7 @@ class _Run(Run):
             return False
         self.n_short_scans = 0
         self.state, _, _ = self._certify(state)
-        return self.is_certifiable and self.gap <= _NEAR * self.state.objective
+        return self.is_certifiable and self.gap <= STEPS.near * self.state.objective
 
     def _ascend(self) -> None:
         """Begin where dual ascent ends, if there is one; interrupted, where it is, unless there was a start."""
@@ -416,11 +405,11 @@ class _Run(Run):
         costly = np.flatnonzero(work)
         ratio = size[costly] / np.maximum(self.penalty.thresholds(features[costly]), 1e-300)
         by_ratio = costly[np.argsort(-ratio, kind="stable")]
-        budget = max(_ENTRIES_PER_INSTANCE * self.problem.n_instances, state.plan.work)
+        budget = max(STEPS.entries * self.problem.n_instances, state.plan.work)
         left_out = np.zeros(len(features), bool)
         left_out[by_ratio[np.cumsum(work[by_ratio]) > budget]] = True
         features, size = features[~left_out], size[~left_out]
-        n_first = _FIRST_PER_INSTANCE * self.problem.n_instances
+        n_first = STEPS.first_features * self.problem.n_instances
         if self.penalty.is_smooth_part and len(state.plan) == 0 and len(features) > n_first:
             excess = size - self.penalty.thresholds(features)
             features = np.sort(features[np.argsort(-excess, kind="stable")[:n_first]])

@@ -12,11 +12,12 @@ from vcrf.problem import Problem
 from vcrf.structures.arcs import ArcPotentials
 from vcrf.structures.compiled_loss import CompiledLoss
 from vcrf.structures.dense import DensePotentials
+from vcrf.structures.outputs import BestOutputs, Outputs
 from vcrf.structures.sums import ChainPotentials
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.margin import Additive, Best, Ends
+    from vcrf.kernels.margin import Additive, Ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class SlackLoss:
         return cls(_ends(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
 
 
-def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> Best:
+def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> BestOutputs:
     """The sequences worth the most; their values are not negative.
 
     `kappas` (n_sentences,) are guesses for slack rescaling, see `kernels.margin`; better ones are written to it.
@@ -82,7 +83,7 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
             sweeps[1](*given, loss.valued, loss.additive, *parts, kappas, best)
 
     chain.workers.run(block, chain.sentence_bounds)
-    return best
+    return BestOutputs(best.values, best.losses, best.slopes, Outputs(np.arange(n), problem.sent_ptr, best.labels))
 
 
 def _ends(loss: CompiledLoss) -> kernels.margin.Ends:

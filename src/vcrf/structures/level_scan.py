@@ -16,6 +16,7 @@ from vcrf.errors import BudgetError
 from vcrf.families.keys import take_rows
 from vcrf.structures.arcs import ArcPotentials, arcs_of
 from vcrf.structures.norm_bounds import NormBounds
+from vcrf.structures.outputs import Mixture
 from vcrf.structures.plan import ArcPlan, ChainPlan
 from vcrf.structures.scan import scan_labels
 from vcrf.structures.structure import Scan, Wanted
@@ -26,7 +27,6 @@ from vcrf.workers import cut
 if TYPE_CHECKING:
     from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
     from vcrf.structures.chain import Chain
-    from vcrf.structures.mixture import Mixture
 
 # Share of a limit that the runs left out may add up to.
 _SLACK = 1e-7
@@ -431,15 +431,15 @@ class MixtureScan(LevelScan):
 
     def __init__(self, chain: Chain, mixture: Mixture, residuals: Floats, wanted: Wanted) -> None:
         empty = chain.compile(np.zeros(0, np.int64))
-        self._begin(chain, _Pass(empty, mixture.weights(chain.problem), residuals, residuals), wanted)
+        self._begin(chain, _Pass(empty, mixture.weights(len(chain.problem.weights)), residuals, residuals), wanted)
         self.mixture, self.least = mixture, 0.0
 
     def _sum(self, k: int, trie: Trie, pairs: _Pairs) -> LevelSums:
-        mixture, n_slots = self.mixture, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
+        outputs, n_slots = self.mixture.outputs, int(trie.node_ptr[k] - trie.node_ptr[k - 1]) * self.n_labels
         sums = self._empty_sums(n_slots, len(pairs.column) * self.n_labels)
         kernels.pattern_counts.count_mixture(
-            k, self.problem.sent_ptr, self.problem.y, self.found.weights, mixture.sentence, mixture.label_ptr,
-            mixture.labels, mixture.share, self.n_labels, trie, self._column_pairs(pairs), sums,
+            k, self.problem.sent_ptr, self.problem.y, self.found.weights, outputs.example, outputs.ptr,
+            outputs.labels, self.mixture.share, self.n_labels, trie, self._column_pairs(pairs), sums,
         )  # fmt: skip
         return sums
 

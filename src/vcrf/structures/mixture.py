@@ -1,8 +1,8 @@
-"""Mixtures of label sequences, and the scan of all candidates at one: g = sum share * (Psi(sequence) - Psi(truth))."""
+"""The scan of all candidates at a mixture of label sequences: g = sum share * (Psi(sequence) - Psi(truth))."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,26 +10,14 @@ from vcrf import kernels
 from vcrf.problem import Problem
 from vcrf.structures.dense import check_arcs
 from vcrf.structures.level_scan import MixtureScan
+from vcrf.structures.outputs import Mixture
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Scan, Wanted
 from vcrf.structures.tables import build_tables, slot_corrections
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Floats
 
 if TYPE_CHECKING:
     from vcrf.structures.chain import Chain
-
-
-class Mixture(NamedTuple):
-    """Label sequences with shares: sequence c of `sentence[c]` has labels[label_ptr[c]:label_ptr[c + 1]]."""
-
-    sentence: Ints
-    label_ptr: Ints
-    labels: UInts32
-    share: Floats
-
-    def weights(self, problem: Problem) -> Floats:
-        """Sum of the shares of each sentence."""
-        return np.asarray(np.bincount(self.sentence, self.share, problem.text.n_sentences), np.float64)
 
 
 def check_memory(chain: Chain, wanted: Wanted) -> None:
@@ -45,7 +33,7 @@ def scan_mixture(chain: Chain, mixture: Mixture, wanted: Wanted) -> Scan:
     problem, n_labels, order = chain.problem, chain.problem.n_labels, max(2, wanted.order)
     arcs = np.zeros((problem.n_tokens if wanted.order > 1 else 0, n_labels**order))
     residuals = _residuals(problem, mixture, arcs, order)
-    token_weights = mixture.weights(problem)[problem.example_of]
+    token_weights = mixture.weights(len(problem.weights))[problem.example_of]
     if len(arcs):
         arcs /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
     empty, none = chain.compile(np.zeros(0, np.int64)), np.zeros((0, n_labels ** (order - 1)))
@@ -59,11 +47,11 @@ def scan_mixture(chain: Chain, mixture: Mixture, wanted: Wanted) -> Scan:
 
 def _residuals(problem: Problem, mixture: Mixture, arcs: Floats, order: int) -> Floats:
     """Shares of labels at each token less the truth, (n_tokens, n_labels); and those of arcs, where there is room."""
-    marginals = np.zeros((problem.n_tokens, problem.n_labels))
+    marginals, outputs = np.zeros((problem.n_tokens, problem.n_labels)), mixture.outputs
     kernels.cuts.mixture(
-        problem.sent_ptr, mixture.sentence, mixture.label_ptr, mixture.labels, mixture.share, problem.n_labels, order,
+        problem.sent_ptr, outputs.example, outputs.ptr, outputs.labels, mixture.share, problem.n_labels, order,
         marginals, arcs,
     )  # fmt: skip
-    token_weights = mixture.weights(problem)[problem.example_of]
+    token_weights = mixture.weights(len(problem.weights))[problem.example_of]
     marginals[np.arange(problem.n_tokens), problem.y] -= token_weights
     return marginals

@@ -9,7 +9,6 @@ Each label sequence y gives a cut: f_i >= a + w.d with a = loss(y) and d = slope
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,15 +18,14 @@ from vcrf.problem import Problem
 from vcrf.structures.best import MarginLoss, SlackLoss, find_best
 from vcrf.structures.chain import Chain
 from vcrf.structures.compiled_loss import CompiledLoss, compile_loss, join_automata
-from vcrf.structures.mixture import Mixture, check_memory, scan_mixture
+from vcrf.structures.mixture import check_memory, scan_mixture
+from vcrf.structures.output_rows import OutputRows
+from vcrf.structures.outputs import BestOutputs, Mixture, Outputs
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.structure import Purpose, Scan
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.surrogates.choice import SmoothChoice, choose
 from vcrf.types import Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    from vcrf.kernels.margin import Best
 
 KINDS = ("m3n", "structsvm")
 
@@ -100,7 +98,16 @@ class MaxObjective:
         """End the threads."""
         self.chain.close()
 
-    def find_best(self, plan: ChainPlan, w: Floats) -> Best:
+    @property
+    def truth(self) -> Outputs:
+        """The true outputs."""
+        return Outputs(np.arange(len(self.problem.weights)), self.problem.sent_ptr, self.problem.y)
+
+    def rows(self, plan: ChainPlan) -> OutputRows:
+        """What the features of a plan are in outputs, beside the truth."""
+        return OutputRows(self.problem, plan)
+
+    def find_best(self, plan: ChainPlan, w: Floats) -> BestOutputs:
         """The sequences worth the most at w; their values are f_i."""
         self.n_passes += 1
         no_loss = TrainingLoss(np.zeros(self.problem.text.n_sentences))
