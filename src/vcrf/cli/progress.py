@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from vcrf.cli.output import say
 
@@ -21,25 +21,14 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 1.0
 
 
-class TrainingProgress:
-    """Shows the relative gap falling to the tolerance; its `callback` is an estimator's.
+class Shown:
+    """A bar, where there is a terminal or a console, drawn between entering and leaving the context."""
 
-    Use it as a context: on a terminal the bar is drawn between entering and leaving.
-    """
-
-    def __init__(self, tol: float, title: str = "training", console: Console | None = None) -> None:
-        self._tol = tol
-        self._title = title
-        self._first_gap = math.inf
-        self._last_line = -math.inf
-        self.more: Callable[[], str] = str  # what else there is to say
+    def __init__(self, make_bar: Callable[[Console | None], Progress], console: Console | None) -> None:
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._bar = _bar(console) if is_terminal or console else None
-        self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
-        # A plain function: scikit-learn copies the parameters of an estimator, and a bar cannot be copied.
-        self.callback = lambda record: self.update(record)
+        self._bar = make_bar(console) if is_terminal or console else None
 
-    def __enter__(self) -> TrainingProgress:
+    def __enter__(self) -> Self:
         if self._bar:
             self._bar.start()
         return self
@@ -50,6 +39,21 @@ class TrainingProgress:
         if self._bar:
             with suppress(OSError):  # the terminal may be gone
                 self._bar.stop()
+
+
+class TrainingProgress(Shown):
+    """Shows the relative gap falling to the tolerance; its `callback` is an estimator's. Use it as a context."""
+
+    def __init__(self, tol: float, title: str = "training", console: Console | None = None) -> None:
+        super().__init__(_bar, console)
+        self._tol = tol
+        self._title = title
+        self._first_gap = math.inf
+        self._last_line = -math.inf
+        self.more: Callable[[], str] = str  # what else there is to say
+        self._task = self._bar.add_task(title, total=1.0, facts="") if self._bar else None
+        # A plain function: scikit-learn copies the parameters of an estimator, and a bar cannot be copied.
+        self.callback = lambda record: self.update(record)
 
     def begin(self, title: str) -> None:
         """Show another title from now on, with a bar that begins anew."""

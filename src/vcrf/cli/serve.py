@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,7 +75,8 @@ def serve(
         raise InputError("--host: expected an address, as 127.0.0.1, or 0.0.0.0 for all of this machine's.")
     how = {"tag": column(tag), "split": split, "format": format_name(input_format), "form": form}
     listening = server.listen(host, port)
-    try:
+    with ExitStack() as if_it_fails:
+        if_it_fails.callback(listening.close)
         served = _read(models, data, how)
         annotating = None
         if pool is not None and answers is not None:
@@ -86,9 +88,7 @@ def serve(
         _warm_up(served)
         service = Service(served, token=secret, hosts=hosts, annotating=annotating)
         address = server.address_of(listening, "127.0.0.1" if host == "0.0.0.0" else host, secret)
-    except BaseException:
-        listening.close()
-        raise
+        if_it_fails.pop_all()
     is_stopped = False
     try:
         server.serve(service, listening, lambda: _begin(address, open_page, served))

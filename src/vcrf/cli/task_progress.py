@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from vcrf.cli.output import say
+from vcrf.cli.progress import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,27 +17,14 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-class TaskProgress:
+class TaskProgress(Shown):
     """Shows how many tasks are done and how long the others may take. Use it as a context."""
 
     def __init__(self, console: Console | None = None) -> None:
-        is_terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._bar = _bar(console) if is_terminal or console else None
+        super().__init__(_bar, console)
         self._task = self._bar.add_task("tasks", total=None, left="", latest="") if self._bar else None
         self._last_line = -_SECONDS_BETWEEN_LINES
         self._began = time.monotonic()
-
-    def __enter__(self) -> TaskProgress:
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._bar:
-            with suppress(OSError):  # the terminal may be gone
-                self._bar.stop()
 
     def update(self, progress: Progress) -> None:
         """Show how far the work has come."""

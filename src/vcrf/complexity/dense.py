@@ -56,13 +56,6 @@ def dense_complexity(
     return check_radius(radius) * float(np.concatenate(means).mean()) / len(examples)
 
 
-def draw_norms(examples: Sequence[Sequence[npt.ArrayLike]], p: float, draws: int, random_state: int = 0) -> Floats:
-    """The dual norm of `draws` random sums, divided by m: their mean estimates the complexity."""
-    rows = scaled_features(examples)
-    found = [_dual_norm(p)(signs @ rows) for signs in _signs(len(rows), draws, random_state)]
-    return np.concatenate(found) / len(examples)
-
-
 def _dual_norm(p: float) -> Callable[[Floats], Floats]:
     q = conjugate_exponent(p)
     return lambda v: np.asarray(np.linalg.norm(v, ord=q, axis=1))

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from vcrf.experiments.tasks import PathResult, Task, run_task
@@ -72,7 +73,8 @@ class Processes:
         # No more than the processes can take: if one dies, it was busy with one of these.
         running: dict[Future[Outcome], tuple[Task, int]] = {}
         is_broken = False
-        try:
+        with ExitStack() as if_it_fails:  # Ctrl-C and a closed generator too: no process stays behind
+            if_it_fails.callback(_end_at_once, pool)
             while (waiting and not is_broken) or running:
                 while waiting and not is_broken and len(running) < self.jobs:
                     task, n = waiting.popleft()
@@ -91,9 +93,7 @@ class Processes:
                         else:
                             yield Outcome(task, None, "The process that ran it died twice. Is there enough memory?")
             pool.shutdown()
-        except BaseException:  # Ctrl-C and a closed generator too: no process stays behind; nothing is swallowed
-            _end_at_once(pool)
-            raise
+            if_it_fails.pop_all()
 
 
 def _end_at_once(pool: ProcessPoolExecutor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,12 +44,10 @@ class Remembered:
         """The answer of a key."""
         with self._lock:
             own = self._locks.setdefault(key, threading.Lock())
-        with own:
-            try:
-                answer: Answer = self._answers[key] if key in self._answers else compute()
-            except BaseException:
-                self._forget(key)
-                raise
+        with own, ExitStack() as if_it_fails:
+            if_it_fails.callback(self._forget, key)
+            answer: Answer = self._answers[key] if key in self._answers else compute()
+            if_it_fails.pop_all()
             self._keep(key, answer)
             return answer
 
