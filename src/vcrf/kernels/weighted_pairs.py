@@ -9,6 +9,10 @@ the label before and c of the label here alone,
 
 Mostly there is one class of all labels. back = node beta / scale, alpha scaled to sum 1, as on the dense lattice
 (`kernels.chain`). Where the differences would cancel, the sum is made in full over positive numbers.
+
+A token has numbers of the labels that it may have alone, its cells. Sentences of about the same length go side by
+side, so that tokens that may have every label share one look at each pair (`kernels.pair_lanes`). Residuals go to
+the features of the token's columns at once (`kernels.token_rows`) and are kept for scans alone.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.blocks import PassOutput, Sentences
+from vcrf.kernels._jit import fast_kernel, inner_fast_kernel, inner_kernel, kernel
+from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.potentials import MAX_RANGE, node_scores, shift_nodes
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.kernels.pair_lanes import LANES, LEAST, count_pairs, from_lanes, sum_pairs, to_lanes
+from vcrf.kernels.potentials import MAX_RANGE
+from vcrf.kernels.token_rows import LabelSets, Rows, Totals, add_residuals, find_label, token_scores
+from vcrf.types import Floats, Ints, UInts32, UInts64
 
 # A sum of differences that is smaller than this share of what it started from has lost digits.
 _CANCELS = 1e-4
@@ -31,9 +37,9 @@ _CANCELS = 1e-4
 class SparsePairs(NamedTuple):
     """Pairs of labels that have a score, CSR by the oldest label and by the newest, sorted.
 
-    The factors are exp(score - shift), `excess` is the factor less that of the classes. `rows` and `columns` are the
-    class of each label as the one before and as the one here; `base` (R, C) is exp(class_scores - shift), `turned` its
-    transpose.
+    The factors are exp(score - shift), `excess` is the factor less that of the classes; `back_at` is the number of each
+    pair in the other order. `rows` and `columns` are the class of each label as the one before and as the one here;
+    `base` (R, C) is exp(class_scores - shift), `turned` its transpose.
     """
 
     ptr: Ints
@@ -44,6 +50,7 @@ class SparsePairs(NamedTuple):
     oldest: UInts32
     back_factor: Floats
     back_excess: Floats
+    back_at: Ints
     rows: UInts32
     columns: UInts32
     base: Floats
@@ -52,14 +59,139 @@ class SparsePairs(NamedTuple):
     shift: float
 
 
-class ClassSums(NamedTuple):
-    """Of each token but the first of a sentence: alpha of the one before, and back, summed over classes; or no rows."""
+class Kept(NamedTuple):
+    """What is kept of each token, for scans and for classes; arrays without rows are not wanted.
 
+    residuals (cells,) of all tokens. Of the tokens of a block, from `first` on: messages and back (n, L), zeros at
+    other labels and in hard sentences; before and here, of tokens but the first of a sentence: alpha of the one before,
+    and back, summed over classes.
+    """
+
+    first: int
+    residuals: Floats
+    messages: Floats
+    back: Floats
     before: Floats
     here: Floats
 
 
-@kernel
+class Found(NamedTuple):
+    """What is found: by sentence the log of the sum less the true score, and whether it has to be done in the log
+    domain; the true label's residual at each token; expected counts of the pairs; sums for each feature.
+    """
+
+    values: Floats
+    hard: UInts32
+    at_truth: Floats
+    counts: Floats
+    totals: Totals
+
+
+class _Group(NamedTuple):
+    """Sentences side by side: their numbers and first tokens, where their cells begin and those of the token looked at.
+
+    Arrays for the cells (alpha, node), for one token of each (ahead: what enters it, or beta; plain: its sums with the
+    factors of classes), and for scratch.
+    """
+
+    sentences: Ints
+    tokens: Ints
+    base: Ints
+    now: Ints
+    other: Ints
+    chosen: Ints
+    alpha: Floats
+    node: Floats
+    ahead: Floats
+    plain: Floats
+    scale: Floats
+    ones: Floats
+    weights: Floats
+    row: Floats
+    row2: Floats
+    residual: Floats
+    of_value: Floats
+    bits: UInts64
+    lane_in: Floats
+    lane_out: Floats
+
+
+@inner_kernel
+def _new_group(lanes: int, n_labels: int, n_cells: int, n_values: int, n_classes: int, longest: int) -> _Group:
+    """Room for the largest group."""
+    w, ints = lanes * n_labels, (6, lanes)
+    numbers = np.zeros(ints, np.int64)
+    return _Group(
+        numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], np.empty(n_cells), np.empty(n_cells),
+        np.empty((lanes, n_labels)), np.empty((lanes, n_classes)), np.empty((lanes, longest)), np.ones(lanes),
+        np.ones(lanes), np.empty(n_labels), np.empty(n_labels), np.empty(n_labels), np.empty(n_values),
+        np.empty(n_labels, np.uint64), np.empty(w), np.empty(w),
+    )  # fmt: skip
+
+
+@inner_kernel
+def _labels_of(sets: LabelSets, t: int) -> UInts32:
+    s = np.int64(sets.of_token[t])
+    return sets.labels[sets.ptr[s] : sets.ptr[s + 1]]
+
+
+@inner_kernel
+def _set_nodes(
+    sentences: Sentences, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float, i: int,
+    at: int, group: _Group, found: Found,
+) -> None:  # fmt: skip
+    """Node factors of a sentence, shifted to maximum 1; its value gets the shifts less the true score, or it is hard.
+
+    Sums over the labels before, or after, differ from label to label by no more than the scores of pairs do. So a label
+    whose score is 700 nats below the best one of its token, where scores are clipped, has a posterior below
+    exp(2 span - 700), which is nothing, however far below it is: scores of labels flag no sentence unless they are no
+    numbers.
+    """
+    cost, value = sentences.costs[i], 0.0
+    found.hard[i] = 0 if 2.0 * span < MAX_RANGE else 1
+    for t in range(sentences.ptr[i], sentences.ptr[i + 1]):
+        labels, y = _labels_of(sets, t), np.int64(sentences.y[t])
+        n = len(labels)
+        node = group.node[at : at + n]
+        token_scores(rows, t, labels, group.row, group.of_value, node)
+        gold = find_label(labels, y)
+        value -= node[gold]
+        if cost != 0.0 and not is_clamped:
+            for k in range(n):
+                if len(sentences.allowed) == 0 or sentences.allowed[t, labels[k]] == 0:
+                    node[k] += cost
+            if len(sentences.allowed) == 0:
+                node[gold] -= cost
+        high, low = node[gold], node[gold]
+        for k in range(n):
+            high = node[k] if node[k] > high else high
+            low = node[k] if node[k] < low else low
+        if not high - low < np.inf:
+            found.hard[i] = 1
+        for k in range(n):
+            node[k] = max(node[k] - high, -700.0)
+        bits = group.bits[:n]
+        exp_inplace(node, bits, bits.view(np.float64))
+        if t > sentences.ptr[i]:
+            before = np.int64(sentences.y[t - 1])
+            j = _find(pairs, before, y)
+            score = pairs.class_scores[pairs.rows[before], pairs.columns[y]]
+            value += pairs.shift - (math.log(pairs.factor[j]) + pairs.shift if j >= 0 else score)
+        value += high
+        at += n
+    found.values[i] = value
+
+
+@inner_kernel
+def _find(pairs: SparsePairs, before: int, here: int) -> int:
+    """The number of a pair, -1 if it has no score."""
+    for j in range(pairs.ptr[before], pairs.ptr[before + 1]):
+        if pairs.newest[j] == here:
+            return int(j)
+    return -1
+
+
+@inner_kernel
 def _sum_in_full(
     first: int, last: int, labels: UInts32, factor: Floats, classes: UInts32, base: Floats, x: Floats
 ) -> float:
@@ -74,18 +206,21 @@ def _sum_in_full(
     return total
 
 
-@kernel
-def _sum_classes(classes: UInts32, x: Floats, whole: float, out: Floats) -> None:
-    """Sums of x over classes; `whole` is the sum of x."""
-    if len(out) == 1:
-        out[0] = whole
-        return
+@inner_kernel
+def _sum_classes(labels: UInts32, classes: UInts32, x: Floats, out: Floats) -> None:
+    """Sums of cells over the classes of their labels."""
     out[:] = 0.0
-    for a in range(len(x)):
-        out[classes[a]] += x[a]
+    if len(out) == 1:
+        total = 0.0
+        for k in range(len(x)):
+            total += x[k]
+        out[0] = total
+        return
+    for k in range(len(x)):
+        out[classes[labels[k]]] += x[k]
 
 
-@fast_kernel
+@inner_fast_kernel
 def _enter(sums: Floats, turned: Floats, out: Floats) -> None:
     """out[c] = sum_r turned[c, r] sums[r]."""
     for c in range(len(out)):
@@ -95,23 +230,149 @@ def _enter(sums: Floats, turned: Floats, out: Floats) -> None:
         out[c] = total
 
 
-@fast_kernel
-def _step(
-    n_labels: int, ptr: Ints, labels: UInts32, factor: Floats, excess: Floats, theirs: UInts32, mine: UInts32,
-    turned: Floats, plain: Floats, x: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """out[b] = sum over all labels a of x[a] times the factor of the pair.
+@inner_kernel
+def _work(labels: UInts32, ptr: Ints) -> int:
+    """Pairs of some labels."""
+    if len(labels) == len(ptr) - 1:
+        return int(ptr[-1])
+    n = 0
+    for k in range(len(labels)):
+        n += ptr[labels[k] + np.uint32(1)] - ptr[labels[k]]
+    return n
 
-    `theirs` is the class of a, `mine` that of b, turned[mine, theirs] the factor of their classes, and `plain`, by
-    class of b, the sum with these factors.
+
+class _Side(NamedTuple):
+    """Pairs as one direction sees them: by the label that sums are for, by the one that they are over; classes."""
+
+    ptr: Ints
+    labels: UInts32
+    factor: Floats
+    excess: Floats
+    over_ptr: Ints
+    over_labels: UInts32
+    over_excess: Floats
+    theirs: UInts32
+    mine: UInts32
+    base: Floats
+
+
+@inner_kernel
+def _forward(pairs: SparsePairs) -> _Side:
+    return _Side(
+        pairs.back_ptr, pairs.oldest, pairs.back_factor, pairs.back_excess, pairs.ptr, pairs.newest, pairs.excess,
+        pairs.rows, pairs.columns, pairs.turned,
+    )  # fmt: skip
+
+
+@inner_kernel
+def _backward(pairs: SparsePairs) -> _Side:
+    return _Side(
+        pairs.ptr, pairs.newest, pairs.factor, pairs.excess, pairs.back_ptr, pairs.oldest, pairs.back_excess,
+        pairs.columns, pairs.rows, pairs.base,
+    )  # fmt: skip
+
+
+@inner_kernel
+def _scatter(labels: UInts32, x: Floats, out: Floats) -> None:
+    """Cells as numbers of all labels, zeros at the others."""
+    if len(labels) < len(out):
+        out[:] = 0.0
+    for k in range(len(labels)):
+        out[labels[k]] = x[k]
+
+
+@inner_fast_kernel
+def _step(
+    side: _Side, given: UInts32, x: Floats, wanted: UInts32, plain: Floats, full: Floats, sums: Floats, out: Floats
+) -> None:  # fmt: skip
+    """out[b] = sum over the given labels a of x[a] times the factor of the pair, for the wanted labels b.
+
+    `plain`, by class of b, is the sum with the factors of the classes; full and sums (L,) are for scratch.
     """
-    for b in range(n_labels):
-        total = plain[mine[b]]
-        for j in range(ptr[b], ptr[b + 1]):
-            total += excess[j] * x[labels[j]]
-        if total < _CANCELS * plain[mine[b]]:
-            total = _sum_in_full(ptr[b], ptr[b + 1], labels, factor, theirs, turned[mine[b]], x)
-        out[b] = total
+    _scatter(given, x, full)
+    if _work(wanted, side.ptr) <= _work(given, side.over_ptr):
+        for k in range(len(wanted)):
+            b, total = np.int64(wanted[k]), 0.0
+            for j in range(np.uint64(side.ptr[b]), np.uint64(side.ptr[b + 1])):
+                total += side.excess[j] * full[np.uint64(side.labels[j])]
+            out[k] = total
+    else:
+        sums[:] = 0.0
+        for k in range(len(given)):
+            a, z = np.int64(given[k]), x[k]
+            for j in range(np.uint64(side.over_ptr[a]), np.uint64(side.over_ptr[a + 1])):
+                sums[np.uint64(side.over_labels[j])] += side.over_excess[j] * z
+        for k in range(len(wanted)):
+            out[k] = sums[wanted[k]]
+    _add_plain(side, given, x, wanted, plain, full, out)
+
+
+@inner_kernel
+def _add_plain(
+    side: _Side, given: UInts32, x: Floats, wanted: UInts32, plain: Floats, full: Floats, out: Floats
+) -> None:
+    """Add the sums with the factors of classes; in full where differences have lost digits."""
+    is_lost = False
+    for k in range(len(wanted)):
+        out[k] += plain[side.mine[wanted[k]]]
+        is_lost |= not out[k] >= _CANCELS * plain[side.mine[wanted[k]]]
+    if not is_lost:
+        return
+    _scatter(given, x, full)
+    for k in range(len(wanted)):
+        b = np.int64(wanted[k])
+        if not out[k] >= _CANCELS * plain[side.mine[b]]:
+            out[k] = _sum_in_full(
+                side.ptr[b], side.ptr[b + 1], side.labels, side.factor, side.theirs, side.base[side.mine[b]], full
+            )
+
+
+@inner_kernel
+def _choose(sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int) -> tuple[int, int]:
+    """Number the sentences with a token t and one before: first those where both may have every label; both counts."""
+    n_all, n = 0, 0
+    for turn in range(2):
+        for k in range(m):
+            i = group.sentences[k]
+            if hard[i] != 0 or t >= length[k] or t == 0:
+                continue
+            u = group.tokens[k] + t
+            both = len(_labels_of(sets, u)) == n_labels and len(_labels_of(sets, u - 1)) == n_labels
+            if both == (turn == 0):
+                group.chosen[n] = k
+                n += 1
+        n_all = n if turn == 0 else n_all
+    return n_all, n
+
+
+@inner_kernel
+def _steps(
+    side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group
+) -> None:
+    """`_step` for the first n of `chosen`, of which the first n_all may have every label on both sides.
+
+    The cells of the token `shift` of a sentence begin at `now` of x; sums for the token `wanted` go to `ahead`.
+    """
+    n_labels, lanes, first = len(group.row), len(group.sentences), 0
+    if n_all >= LEAST:
+        for k in range(n_all):
+            group.other[k] = group.now[group.chosen[k]]
+        to_lanes(x, group.other, group.ones, n_all, n_labels, lanes, group.lane_in)
+        sum_pairs(n_labels, side.ptr, side.labels, side.excess, lanes, group.lane_in, group.lane_out)
+        from_lanes(group.lane_out, n_all, n_labels, lanes, group.chosen, group.ahead)
+        for k in range(n_all):
+            lane, at = group.chosen[k], group.now[group.chosen[k]]
+            labels = _labels_of(sets, group.tokens[lane] + shift)
+            _add_plain(side, labels, x[at : at + n_labels], labels, group.plain[lane], group.row, group.ahead[lane])
+        first = n_all
+    for k in range(first, n):
+        lane, at = group.chosen[k], group.now[group.chosen[k]]
+        given = _labels_of(sets, group.tokens[lane] + shift)
+        want = _labels_of(sets, group.tokens[lane] + wanted)
+        _step(
+            side, given, x[at : at + len(given)], want, group.plain[lane], group.row, group.row2,
+            group.ahead[lane, : len(want)],
+        )  # fmt: skip
 
 
 @fast_kernel
@@ -134,131 +395,192 @@ def _sum(x: Floats) -> float:
     return total
 
 
-@fast_kernel
-def _count(n_labels: int, pairs: SparsePairs, alpha: Floats, back: Floats, weight: float, counts: Floats) -> None:
-    """counts[pair] += weight * posterior of the pair at one token."""
-    ptr, newest, factor = pairs.ptr, pairs.newest, pairs.factor
-    for a in range(n_labels):
-        x = weight * alpha[a]
-        for j in range(ptr[a], ptr[a + 1]):
-            counts[j] += x * factor[j] * back[newest[j]]
+@inner_kernel
+def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, group: _Group, found: Found) -> None:
+    """Alpha of the sentences of a group, scaled to sum 1, and their values."""
+    n_labels, sums = len(group.row), np.empty(side.base.shape[1])
+    for k in range(m):
+        group.now[k] = group.base[k]
+    for t in range(length[0]):
+        n_all, n = _choose(sets, length, t, n_labels, found.hard, group, m)
+        for j in range(n):
+            k = group.chosen[j]
+            u, at = group.tokens[k] + t, group.now[k]
+            labels = _labels_of(sets, u - 1)
+            _sum_classes(labels, side.theirs, group.alpha[at : at + len(labels)], sums)
+            _enter(sums, side.base, group.plain[k, : len(side.base)])
+            if len(kept.before) > 0:
+                kept.before[u - kept.first] = sums
+        _steps(side, sets, group.alpha, n_all, n, t - 1, t, group)
+        for k in range(m):
+            if t >= length[k] or found.hard[group.sentences[k]] != 0:
+                continue
+            size = len(_labels_of(sets, group.tokens[k] + t))
+            if t == 0:
+                group.ahead[k, :size] = 1.0
+            else:
+                group.now[k] += len(_labels_of(sets, group.tokens[k] + t - 1))
+            at = group.now[k]
+            alpha = group.alpha[at : at + size]
+            total = _scaled(group.ahead[k, :size], group.node[at : at + size], 1.0, alpha)
+            group.scale[k, t] = 1.0 / total
+            for b in range(size):
+                alpha[b] *= group.scale[k, t]
+            found.values[group.sentences[k]] += math.log(total)
 
 
-@kernel
-def _shift_and_flag(
-    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, pair_span: float,
-    out: PassOutput,
+@inner_kernel
+def _go_backward(
+    sentences: Sentences, sets: LabelSets, rows: Rows, is_squared: bool, length: Ints, m: int, side: _Side,
+    pairs: SparsePairs, kept: Kept, group: _Group, found: Found,
 ) -> None:  # fmt: skip
-    """Shift the node scores, set out.values to minus the true labels' scores, flag sentences for the log domain.
+    """Residuals and counts of the sentences of a group; back takes the place of their node factors."""
+    n_labels, sums = len(group.row), np.empty(side.base.shape[1])
+    for t in range(length[0] - 1, -1, -1):
+        for k in range(m):
+            i, u = group.sentences[k], group.tokens[k] + t
+            if t >= length[k] or found.hard[i] != 0:
+                continue
+            labels, weight = _labels_of(sets, u), sentences.weights[i]
+            size = len(labels)
+            if t == length[k] - 1:
+                group.ahead[k, :size] = 1.0
+            else:
+                group.now[k] -= size
+            at = group.now[k]
+            alpha, node, beta = group.alpha[at : at + size], group.node[at : at + size], group.ahead[k, :size]
+            residual = group.residual[:size]
+            _scaled(alpha, beta, weight, residual)
+            residual[find_label(labels, np.int64(sentences.y[u]))] -= weight
+            found.at_truth[u] = residual[find_label(labels, np.int64(sentences.y[u]))]
+            if len(kept.residuals) > 0:
+                kept.residuals[sets.cells[u] : sets.cells[u + 1]] = residual
+            add_residuals(rows, u, labels, residual, weight, is_squared, group.row, group.of_value, found.totals)
+            _scaled(node, beta, group.scale[k, t], node)
+            if len(kept.messages) > 0:
+                _scatter(labels, alpha, kept.messages[u - kept.first])
+                _scatter(labels, node, kept.back[u - kept.first])
+        n_all, n = _choose(sets, length, t, n_labels, found.hard, group, m)
+        if n == 0:
+            continue
+        for j in range(n):
+            k = group.chosen[j]
+            u, at = group.tokens[k] + t, group.now[k]
+            labels = _labels_of(sets, u)
+            _sum_classes(labels, side.theirs, group.node[at : at + len(labels)], sums)
+            _enter(sums, side.base, group.plain[k, : len(side.base)])
+            if len(kept.here) > 0:
+                kept.here[u - kept.first] = sums
+        _steps(side, sets, group.node, n_all, n, t, t - 1, group)
+        _count(sentences, sets, pairs, n_all, n, t, group, found)
 
-    Sums over the labels before, or after, differ from label to label by no more than the scores of pairs do. So a label
-    whose score is 700 nats below the best one of its token, where scores are clipped, has a posterior below
-    exp(2 span - 700), which is nothing, however far below it is: scores of labels flag no sentence unless they are no
-    numbers.
-    """
-    t0 = sentences.ptr[first]
-    span = np.empty(sentences.ptr[last] - t0)
-    for i in range(first, last):
-        a, z = sentences.ptr[i] - t0, sentences.ptr[i + 1] - t0
-        out.values[i] = -shift_nodes(
-            node, n_labels, sentences.y, t0, a, z, sentences.costs[i], sentences.allowed, False, span, shift
-        )
-        out.hard[i] = 0 if 2.0 * pair_span < MAX_RANGE else 1
-        for t in range(a, z):
-            if not span[t] < np.inf:
-                out.hard[i] = 1
+
+@inner_kernel
+def _count(
+    sentences: Sentences, sets: LabelSets, pairs: SparsePairs, n_all: int, n: int, t: int, group: _Group, found: Found
+) -> None:  # fmt: skip
+    """Add the posteriors of the pairs that end at token t; `lane_in` has back of the first n_all."""
+    n_labels, lanes, first = len(group.row), len(group.sentences), 0
+    if n_all >= LEAST:
+        for j in range(n_all):
+            k = group.chosen[j]
+            group.other[j] = group.now[k] - n_labels
+            group.weights[j] = sentences.weights[group.sentences[k]]
+        to_lanes(group.alpha, group.other, group.weights, n_all, n_labels, lanes, group.lane_out)
+        count_pairs(
+            n_labels, pairs.ptr, pairs.newest, pairs.factor, lanes, group.lane_out, group.lane_in, found.counts
+        )  # fmt: skip
+        first = n_all
+    for j in range(first, n):
+        k = group.chosen[j]
+        before, here = _labels_of(sets, group.tokens[k] + t - 1), _labels_of(sets, group.tokens[k] + t)
+        at = group.now[k]
+        _scatter(before, group.alpha[at - len(before) : at], group.row)
+        _scatter(here, group.node[at : at + len(here)], group.row2)
+        weight = sentences.weights[group.sentences[k]]
+        if _work(before, pairs.ptr) <= _work(here, pairs.back_ptr):
+            _count_from(before, pairs, weight, group.row, group.row2, found.counts)
+        else:
+            _count_to(here, pairs, weight, group.row, group.row2, found.counts)
+
+
+@inner_fast_kernel
+def _count_from(before: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats) -> None:
+    """counts[pair] += weight * posterior of the pairs that come from some labels."""
+    for k in range(len(before)):
+        a = np.int64(before[k])
+        x = weight * alpha[a]
+        for j in range(np.uint64(pairs.ptr[a]), np.uint64(pairs.ptr[a + 1])):
+            counts[j] += x * pairs.factor[j] * back[np.uint64(pairs.newest[j])]
+
+
+@inner_fast_kernel
+def _count_to(here: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats) -> None:
+    """The same for those that lead to some labels."""
+    for k in range(len(here)):
+        b = np.int64(here[k])
+        x = weight * back[b]
+        for j in range(np.uint64(pairs.back_ptr[b]), np.uint64(pairs.back_ptr[b + 1])):
+            counts[pairs.back_at[j]] += x * pairs.back_factor[j] * alpha[np.uint64(pairs.oldest[j])]
 
 
 @kernel
 def weighted_pass(
-    sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, pairs: SparsePairs,
-    span: float, values_only: bool, less_truth: bool, counts: Floats, messages: Floats, back: Floats,
-    classes: ClassSums, out: PassOutput,
+    sentences: Sentences, order: Ints, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float,
+    values_only: bool, is_squared: bool, kept: Kept, found: Found,
 ) -> None:  # fmt: skip
-    """One forward-backward over a block of sentences.
+    """One forward-backward over some sentences, the longest first.
 
-    `span` is how far scores of pairs differ. counts (n_pairs,) gets expected counts, less true ones if asked for;
-    messages and back (tokens of the block, L) are alpha and back, of hard sentences zeros.
+    `span` is how far scores of pairs differ. Clamped, there is no loss. Squared, the totals are of variances.
     """
-    sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
-    hard, values, residuals = out.hard, out.values, out.residuals.reshape(-1, n_labels)
-    t0, t1 = sent_ptr[first], sent_ptr[last]
-    node, shift = np.empty((t1 - t0) * n_labels), np.empty(t1 - t0)
-    node_scores(rows, scores, t0, t1, node)
-    _shift_and_flag(sentences, first, last, n_labels, node, shift, span, out)
-    bits = np.empty(n_labels, np.uint64)
-    node2 = node.reshape(-1, n_labels)
-    scale, entered, beta = np.empty(t1 - t0), np.empty(n_labels), np.empty(n_labels)
-    n_rows, n_columns = pairs.base.shape
-    before, here = np.empty(n_rows), np.empty(n_columns)
-    at_row, at_column = np.empty(n_rows), np.empty(n_columns)
-    keeps_classes = len(classes.before) > 0
-    for i in range(first, last):
-        start, stop = sent_ptr[i] - t0, sent_ptr[i + 1] - t0
-        if hard[i] != 0:
-            messages[start:stop] = 0.0
-            back[start:stop] = 0.0
-            continue
-        log_z = 0.0
-        for t in range(start, stop):
-            exp_inplace(node2[t], bits, bits.view(np.float64))
-            if t == start:
-                entered[:] = 1.0
-            else:
-                _sum_classes(pairs.rows, messages[t - 1], 1.0, before)
-                _enter(before, pairs.turned, at_column)
-                if keeps_classes:
-                    classes.before[t] = before
-                _step(
-                    n_labels, pairs.back_ptr, pairs.oldest, pairs.back_factor, pairs.back_excess, pairs.rows,
-                    pairs.columns, pairs.turned, at_column, messages[t - 1], entered,
-                )  # fmt: skip
-                log_z += pairs.shift
-                values[i] -= _true_score(pairs, y[t0 + t - 1], y[t0 + t])
-            total = _scaled(entered, node2[t], 1.0, messages[t])
-            scale[t] = 1.0 / total
-            for b in range(n_labels):
-                messages[t, b] *= scale[t]
-            log_z += math.log(total) + shift[t]
-        values[i] += log_z
-        if values_only:
-            continue
-        beta[:] = 1.0
-        weight = weights[i]
-        for t in range(stop - 1, start - 1, -1):
-            _scaled(messages[t], beta, weight, residuals[t0 + t])
-            residuals[t0 + t, y[t0 + t]] -= weight
-            whole = _scaled(node2[t], beta, scale[t], back[t])
-            if t > start:
-                _count(n_labels, pairs, messages[t - 1], back[t], weight, counts)
-                j = _find(pairs, y[t0 + t - 1], y[t0 + t])
-                if j >= 0 and less_truth:
-                    counts[j] -= weight
-                _sum_classes(pairs.columns, back[t], whole, here)
-                _enter(here, pairs.base, at_row)
-                if keeps_classes:
-                    classes.here[t] = here
-                _step(
-                    n_labels, pairs.ptr, pairs.newest, pairs.factor, pairs.excess, pairs.columns, pairs.rows,
-                    pairs.base, at_row, back[t], beta,
-                )  # fmt: skip
+    n_labels, lanes = rows.dense.table.shape[1], min(LANES, len(order))
+    if len(order) == 0:
+        return
+    n_cells = 0
+    for first in range(0, len(order), lanes):
+        size = 0
+        for k in range(first, min(first + lanes, len(order))):
+            size += sets.cells[sentences.ptr[order[k] + 1]] - sets.cells[sentences.ptr[order[k]]]
+        n_cells = max(n_cells, size)
+    longest = sentences.ptr[order[0] + 1] - sentences.ptr[order[0]]
+    n_classes = max(pairs.base.shape[0], pairs.base.shape[1])
+    n_values = rows.sets.n_values
+    group = _new_group(lanes, n_labels, n_cells, n_values, n_classes, longest)
+    forward, backward = _forward(pairs), _backward(pairs)
+    length = np.zeros(lanes, np.int64)
+    for first in range(0, len(order), lanes):
+        m, at = min(lanes, len(order) - first), 0
+        for k in range(m):
+            i = order[first + k]
+            group.sentences[k], group.tokens[k], group.base[k] = i, sentences.ptr[i], at
+            length[k] = sentences.ptr[i + 1] - sentences.ptr[i]
+            _set_nodes(sentences, sets, is_clamped, rows, pairs, span, i, at, group, found)
+            at += sets.cells[sentences.ptr[i + 1]] - sets.cells[sentences.ptr[i]]
+        _go_forward(sets, length, m, forward, kept, group, found)
+        if not values_only:
+            _go_backward(
+                sentences, sets, rows, is_squared, length, m, backward, pairs, kept, group, found
+            )  # fmt: skip
 
 
 @kernel
-def _find(pairs: SparsePairs, before: int, here: int) -> int:
-    """The number of a pair, -1 if it has no score."""
-    for j in range(pairs.ptr[before], pairs.ptr[before + 1]):
-        if pairs.newest[j] == here:
-            return int(j)
-    return -1
+def cell_scores(rows: Rows, sets: LabelSets, first: int, last: int, out: Floats) -> None:
+    """Scores of the cells of some tokens."""
+    row, of_value = np.empty(rows.dense.table.shape[1]), np.empty(rows.sets.n_values)
+    for t in range(first, last):
+        at = sets.cells[t] - sets.cells[first]
+        labels = _labels_of(sets, t)
+        token_scores(rows, t, labels, row, of_value, out[at : at + len(labels)])
 
 
 @kernel
-def _true_score(pairs: SparsePairs, before: int, here: int) -> float:
-    """The score of a pair."""
-    j = _find(pairs, before, here)
-    return (
-        math.log(pairs.factor[j]) + pairs.shift
-        if j >= 0
-        else pairs.class_scores[pairs.rows[before], pairs.columns[here]]
-    )
+def cell_totals(
+    rows: Rows, sets: LabelSets, first: int, last: int, residuals: Floats, weight: float, is_squared: bool,
+    totals: Totals,
+) -> None:  # fmt: skip
+    """Add the residuals of the cells of some tokens to the totals."""
+    row, of_value = np.empty(rows.dense.table.shape[1]), np.empty(rows.sets.n_values)
+    for t in range(first, last):
+        at = sets.cells[t] - sets.cells[first]
+        labels = _labels_of(sets, t)
+        add_residuals(rows, t, labels, residuals[at : at + len(labels)], weight, is_squared, row, of_value, totals)

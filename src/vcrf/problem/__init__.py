@@ -4,14 +4,19 @@ from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates
 from vcrf.problem.chains import MAX_ARCS, MAX_PATTERNS, Problem, build_problem
 from vcrf.problem.components import Components, components_of_labels
+from vcrf.problem.label_sets import LabelSets, allowed_sets, every_label, sets_of
 
 __all__ = [
     "MAX_ARCS",
     "MAX_PATTERNS",
     "Candidates",
     "Components",
+    "LabelSets",
     "PartSpace",
     "Problem",
+    "allowed_sets",
     "build_problem",
     "components_of_labels",
+    "every_label",
+    "sets_of",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vcrf import scratch
 from vcrf.errors import BudgetError, InputError
-from vcrf.families.keys import group_columns
+from vcrf.families.keys import KeyGroup, group_columns
 from vcrf.problem import MAX_ARCS, Problem
 from vcrf.structures.arc_hessian import arc_hessian
 from vcrf.structures.arcs import ArcPotentials, arc_potentials, arcs_of, compile_arcs
@@ -18,18 +19,21 @@ from vcrf.structures.ascent import ChainAscent, chain_ascent
 from vcrf.structures.components import component_gradient, with_components
 from vcrf.structures.dense import DensePotentials, dense_potentials, is_too_large
 from vcrf.structures.effort import check_effort
-from vcrf.structures.gradient import gradient_by_groups, gradient_of
+from vcrf.structures.gradient import gradient_of
 from vcrf.structures.hessian import arc_gradients, dense_gradients, dense_hessian
 from vcrf.structures.level_scan import LevelScan
+from vcrf.structures.pair_plan import PairPlan, compile_pairs
+from vcrf.structures.pair_scan import scan_pairs
 from vcrf.structures.pairs import (
     PAIRS_PER_SCAN,
     PairPotentials,
+    PairSets,
+    PairSums,
     is_sparse,
     may_use_pairs,
     pair_potentials,
-    scan_plain_pairs,
 )
-from vcrf.structures.plan import ChainPlan, compile_features, without_empty_keys
+from vcrf.structures.plan import ChainPlan, compile_features
 from vcrf.structures.scan import Posteriors, scan_dense
 from vcrf.structures.structure import Purpose, Scan, Strengths, Wanted, wanted
 from vcrf.structures.sums import (
@@ -77,7 +81,6 @@ class Chain:
         self.may_use_pairs = lattice == "auto" and self.is_dense and not keeps_arcs and may_use_pairs(problem)
         check_effort(problem, keep, threads, self.n_blocks, self.is_dense, self.may_use_pairs)
         self.workers = Workers(threads)
-        self.groups = group_columns(problem.columns, keep, problem.partitions, problem.n_tokens)
         self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)
         self.spare = Spare(problem.text.n_sentences, problem.n_tokens, problem.n_labels)
         self.has_plain_pairs = self.is_dense and has_plain_pairs(problem, keep)
@@ -86,11 +89,24 @@ class Chain:
         """End the threads."""
         self.workers.close()
 
-    def compile(self, features: Ints) -> ChainPlan:
+    @cached_property
+    def groups(self) -> list[KeyGroup]:
+        """What features of single labels are scored by."""
+        return group_columns(self.problem.columns, self.keep, self.problem.partitions, self.problem.n_tokens)
+
+    @cached_property
+    def label_sets(self) -> PairSets:
+        """Which labels tokens may have, for passes over weighted pairs."""
+        return PairSets(self.problem)
+
+    def compile(self, features: Ints) -> ChainPlan | PairPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
-        plan = compile_features(self.problem, self.groups, features)
         if self.may_use_pairs:
-            plan = replace(plan, scored=without_empty_keys(plan))
+            return compile_pairs(self.problem, features, self._compile_dense)
+        return self._compile_dense(features)
+
+    def _compile_dense(self, features: Ints) -> ChainPlan:
+        plan = compile_features(self.problem, self.groups, features)
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
     @property
@@ -118,11 +134,14 @@ class Chain:
         warm: None = None,  # noqa: ARG002 - sums over chains need no start
     ) -> ChainPotentials:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
+        if isinstance(plan, PairPlan):
+            is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
+            if is_plain and is_sparse(plan, self.problem.n_labels):
+                is_scan = purpose is Purpose.SCAN
+                return pair_potentials(self, plan, w, is_scan, has_outer=is_scan and order > 1)
+            plan = plan.whole
         if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
             return arc_potentials(self, plan, w)
-        is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
-        if self.may_use_pairs and is_plain and is_sparse(plan, self.problem.n_labels):
-            return pair_potentials(self, plan, w, has_outer=purpose is Purpose.SCAN and order > 1)
         order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
         is_scan, has_automata = purpose is Purpose.SCAN, loss.automata is not None
         # Of plain pairs a scan finds all in the counts.
@@ -140,6 +159,8 @@ class Chain:
 
     def gradient(self, sums: ChainSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
+        if isinstance(sums, PairSums):
+            return sums.gradient
         plain = sums.potentials.plain_gradient(sums.counts)
         g = self._gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain)
         if sums.plan.components is not None:
@@ -150,8 +171,6 @@ class Chain:
         return g
 
     def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
-        if self.may_use_pairs:
-            return gradient_by_groups(plan, residuals, plain, self.workers, power)
         return gradient_of(plan, residuals, slots, plain, self.spare, self.workers, power)
 
     def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
@@ -160,6 +179,8 @@ class Chain:
         A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
         Plain tag patterns have the variances of the last scan, and 1 before the first.
         """
+        if isinstance(sums, PairSums):
+            return sums.potentials.curvature(sums, variances)
         plan, (residuals, slots) = sums.plan, sums.spread
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
@@ -189,9 +210,9 @@ class Chain:
         gradient found for them is the true one up to 1e-7 of the limit, which is added to its size (not in the plan).
         If it may stop, the scan ends where the working set could grow by one label: it is not complete.
         """
-        if isinstance(sums.potentials, PairPotentials):
-            found = scan_plain_pairs(self, sums, wanted)
-        elif self.is_dense:
+        if isinstance(sums, PairSums):
+            return scan_pairs(self, sums, wanted)
+        if self.is_dense:
             found = scan_dense(self, Posteriors.of(sums), wanted)
             found = found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
         else:
@@ -249,9 +270,9 @@ def has_plain_pairs(problem: Problem, keep: Bools) -> bool:
     return bool(np.all(columns == problem.bias_column))
 
 
-def _on_pairs(sums: ChainSums) -> DensePotentials | PairPotentials:
+def _on_pairs(sums: ChainSums) -> DensePotentials:
     """Where pairs of component values are summed."""
-    if isinstance(sums.potentials, DensePotentials | PairPotentials):
+    if isinstance(sums.potentials, DensePotentials):
         return sums.potentials
     raise TypeError(f"No pairs of component values with {type(sums.potentials).__name__}.")
 

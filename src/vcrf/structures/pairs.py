@@ -1,37 +1,38 @@
 """Passes for many labels at order 2: a token costs its labels and the pairs that have a weight, not all pairs.
 
 Pairs of component values are pairs of classes of labels (`structures.value_pairs`): a token costs its labels, the
-classes' table, and the pairs that have a weight of their own.
+classes' table, and the pairs that have a weight of their own. Tokens may have some of the labels alone: what they
+cannot have costs nothing.
 
-The scan of plain pairs is one product of matrices: expected counts are factors times sum_t alpha[t-1, a] back[t, b].
-Nothing is left out; Hessians, losses with automata, and pairs with words are done on the dense lattice.
+A pass goes through the sentences in blocks and hands residuals to features at once; only a scan keeps them. The scan of
+plain pairs is one product of matrices: expected counts are factors times sum_t alpha[t-1, a] back[t, b]. Nothing is
+left out; Hessians, losses with automata, and pairs with words are done on the dense lattice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vcrf import kernels
-from vcrf.structures.hard import redo_hard_sentence
-from vcrf.structures.plan import ChainPlan
-from vcrf.structures.scan import scan_labels
-from vcrf.structures.structure import Scan, Wanted
-from vcrf.structures.sums import ArcVariances, ChainSums, Found, make_sums
-from vcrf.structures.tables import build_tables, key_scores, slot_corrections
+from vcrf import kernels, scratch
+from vcrf.problem import LabelSets, allowed_sets, every_label
+from vcrf.structures.log_pairs import sum_in_logs, true_score
+from vcrf.structures.pair_plan import PairPlan
+from vcrf.structures.sums import ArcVariances
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.types import Floats, Ints
+from vcrf.types import Bools, Floats, Ints
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, Tables
-    from vcrf.kernels.weighted_pairs import SparsePairs
+    from vcrf.kernels.token_rows import Rows
+    from vcrf.kernels.token_rows import LabelSets as KernelSets
+    from vcrf.kernels.weighted_pairs import Found, SparsePairs
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
+    from vcrf.structures.sums import KnownVariances
     from vcrf.structures.value_pairs import ValuePairs
 
 # From so many labels on the dense lattice is left if a token has at least so many arcs for each pair with a weight.
@@ -42,7 +43,7 @@ _ARCS_PER_CLASS_PAIR = 2
 # A pair counts as work at one of so many tokens: four times as many join the working set at a scan, the worst first.
 PAIRS_PER_SCAN = 2000
 # Sums of all pairs are made in so many parts, of so many tokens at a time.
-PARTS, _TOKENS = 4, 1024
+PARTS, _TOKENS = 4, 4096
 # A difference that is smaller than this share of what it started from has lost digits; a factor below this may have.
 _CANCELS, _TINY = 1e-4, 1e-200
 
@@ -51,143 +52,292 @@ def may_use_pairs(problem: Problem) -> bool:
     """Whether passes may look at the pairs that have a weight alone: many labels, and pairs are of all tokens."""
     columns = np.flatnonzero(problem.has_order(2)) if problem.order == 2 else np.zeros(0, np.int64)
     is_plain = bool(np.all(columns == problem.bias_column)) and len(columns) + len(problem.pair_kinds) > 0
-    return problem.n_labels >= MANY_LABELS and is_plain and not problem.is_partial
+    return problem.n_labels >= MANY_LABELS and is_plain
 
 
-def is_sparse(plan: ChainPlan, n_labels: int) -> bool:
+def is_sparse(plan: PairPlan, n_labels: int) -> bool:
     """Whether few pairs have a weight, and few classes of labels."""
     of_classes = 0 if plan.value_pairs is None else plan.value_pairs.rows.n * plan.value_pairs.columns.n
     return _ARCS_PER_PAIR * len(plan.table_features) + _ARCS_PER_CLASS_PAIR * of_classes <= n_labels**2
 
 
-class Seen(NamedTuple):
-    """What a forward-backward counts besides residuals, weighted and summed over tokens.
+class PairSets:
+    """The labels that tokens may have: `free` in all sequences, `clamped` in those that agree with what is known."""
 
-    counts (n_pairs,): of the plan's pairs of labels, expected less true, or expected where there are classes; outer
-    (L, L): alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed over the labels of classes. The last two are
-    empty where nobody asked.
+    def __init__(self, problem: Problem) -> None:
+        self.free = every_label(problem.n_tokens, problem.n_labels)
+        self.clamped = allowed_sets(problem.allowed) if problem.is_partial else self.free
+
+    def of(self, is_clamped: bool) -> LabelSets:
+        """One of them."""
+        return self.clamped if is_clamped else self.free
+
+
+def _for_kernels(sets: LabelSets) -> KernelSets:
+    return kernels.token_rows.LabelSets(sets.of_token, sets.ptr, sets.labels, sets.cells)
+
+
+class Asked(NamedTuple):
+    """What a visit is for: over which sequences, values alone, variances in place of residuals, residuals and pairs for
+    a scan, or all pairs alone.
     """
 
+    is_clamped: bool = False
+    values_only: bool = False
+    is_squared: bool = False
+    keeps_residuals: bool = False
+    has_outer: bool = False
+
+
+class Visited(NamedTuple):
+    """What a forward-backward finds, weighted and summed over tokens; expected counts, not less the true ones.
+
+    values (n_sentences,) log of the sum less the true score; at_truth (n_tokens,); residuals (cells,), empty where
+    nobody asked; by_feature (n_features,) of single labels and component values; counts (n_pairs,) of the plan's pairs
+    of labels; outer (L, L): alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed over the labels of classes. The
+    last two are empty where nobody asked. `in_logs` (L, L) are counts of all pairs in sentences that were done in the
+    log domain, empty if there are none.
+    """
+
+    values: Floats
+    at_truth: Floats
+    residuals: Floats
+    by_feature: Floats
     counts: Floats
     outer: Floats
     of_classes: Floats
+    in_logs: Floats
+    n_hard: int
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """Sums over all label sequences of each sentence.
+
+    Attributes
+    ----------
+    potentials, loss : what was summed
+    weights : (n_sentences,) of each sentence
+    values : (n_sentences,) log of the sum, less the score of the truth
+    gradient : of the plan's features
+    at_truth : (n_tokens,) residual of the true label
+    residuals : (cells,) weight * (posterior - truth), for a scan
+    pairs : (L, L) expected less true counts of pairs of labels, for a scan
+    expected : (L, L) the former alone
+    n_hard : sentences that were done in the log domain
+    """
+
+    potentials: PairPotentials
+    loss: TrainingLoss
+    weights: Floats
+    values: Floats
+    gradient: Floats
+    at_truth: Floats
+    residuals: Floats
+    pairs: Floats
+    expected: Floats
+    n_hard: int
+    warm = None
+
+    @property
+    def plan(self) -> PairPlan:
+        """The features."""
+        return self.potentials.plan
+
+    def wrong_labels(self) -> Floats:
+        """Mean number of wrong labels of each sentence."""
+        problem = self.potentials.chain.problem
+        total = np.bincount(problem.example_of, -self.at_truth, problem.text.n_sentences)
+        return np.asarray(total / np.where(self.weights > 0.0, self.weights, 1.0))
+
+    def mean_losses(self) -> Floats:
+        """Mean loss of each sentence under exp(loss + score)."""
+        return np.asarray(self.loss.costs * self.wrong_labels())
 
 
 @dataclass(frozen=True, eq=False)
 class PairPotentials:
-    """A plan at some weights: scores of the pairs in it. Those of single labels by key are there during a pass alone.
+    """A plan at some weights. `is_scan` says whether a pass keeps residuals, `has_outer` whether it sums all pairs.
 
-    `has_outer` says whether a pass sums the posteriors of all pairs, for a scan. `span` is how far scores of pairs
-    differ.
+    `span` is how far scores of pairs differ.
     """
 
     chain: Chain
-    plan: ChainPlan
+    plan: PairPlan
     w: Floats
+    rows: Rows
     pairs: SparsePairs
-    corrections: Corrections
+    is_scan: bool
     has_outer: bool
     span: float
 
     def values(self, loss: TrainingLoss) -> Floats:
         """The log of the sum of each sentence, less the score of the truth."""
-        output = self.chain.spare.output(0)
-        self._pass(output, loss, self.chain.problem.weights, values_only=True)
-        values = output.values.copy()
-        self.chain.spare.give_back(output)
+        weights = self.chain.problem.weights
+        values = self._visit(loss, weights, Asked(values_only=True)).values
+        if self.chain.problem.is_partial:
+            values = values - self._visit(loss, weights, Asked(is_clamped=True, values_only=True)).values
         return values
 
-    def sums(self, loss: TrainingLoss, weights: Floats) -> ChainSums:
-        """One pass, with so much weight on each sentence."""
-        output = self.chain.spare.output(0)
-        found = self._pass(output, loss, weights, values_only=False)
-        return make_sums(self, loss, weights, found, None, self.chain.spare)
-
-    def plain_gradient(self, counts: Floats) -> Floats:
-        """Gradient of the plan's pairs of labels: their counts, before those of pairs of component values."""
-        return counts[: len(self.plan.table_features)]
-
-    def value_pair_gradient(self, pairs: ValuePairs, sums: ChainSums) -> Floats:
-        """Gradient of pairs of component values."""
-        return sums.counts[len(sums.counts) - len(pairs) :]
-
-    def pair_residuals(self, sums: ChainSums) -> Floats:
-        """Expected less true counts of all pairs of labels, (L, L), from sums for a scan."""
-        return np.asarray(sums.messages - true_pairs(self.chain.problem, sums.weights))
-
-    @property
-    def scored(self) -> ChainPlan:
-        """The plan that scores are of."""
-        return self.plan if self.plan.scored is None else self.plan.scored
-
-    @cached_property
-    def _dense(self) -> Tables:
-        """Tables of all pairs, for sentences in the log domain."""
-        return build_tables(self.plan, self.w, self.chain.problem.n_labels, 2)
-
-    def _pass(self, output: kernels.blocks.PassOutput, loss: TrainingLoss, weights: Floats, values_only: bool) -> Found:
-        problem, spare, values = self.chain.problem, self.chain.spare, self.plan.value_pairs
-        scores = key_scores(self.scored, self.w, spare.rows(len(self.scored.row_ptr) - 1), self.chain.workers)
-        sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
-        seen = self._visit(sentences, scores, output, self.has_outer and not values_only, values_only)
-        if values is not None and not values_only and not self.has_outer and self._cancels(values, seen):
-            seen = self._visit(sentences, scores, output, True, values_only)
-        counts = seen.counts
-        expected = seen.outer * self._factors() if len(seen.outer) else np.zeros((0, 0))
-        if values is not None:
-            true = true_pairs(problem, np.where(output.hard == 0, weights, 0.0))
-            counts = np.concatenate([counts - true.reshape(-1)[self.plan.table_codes], np.zeros(len(values))])
-            if len(expected):
-                counts[len(seen.counts) :] = values.label_sums(expected - true)
-            elif not values_only:
-                counts[len(seen.counts) :] = values.sums(self._of_classes(values, seen)) - values.label_sums(true)
-        is_scan = self.has_outer and not values_only
-        expected = expected if is_scan else np.zeros((0, 0))
-        self._redo_hard(sentences, scores, output, counts, expected)
-        spare.give_back_rows(scores)
-        return Found(
-            output.values, output.residuals.reshape(-1, problem.n_labels), output.cor_residuals, counts,
-            int(np.count_nonzero(output.hard)), messages=expected,
+    def sums(self, loss: TrainingLoss, weights: Floats) -> PairSums:
+        """One pass, with so much weight on each sentence; one more over allowed labels where some are open."""
+        problem, n_labels = self.chain.problem, self.chain.problem.n_labels
+        asked = Asked(keeps_residuals=self.is_scan, has_outer=self.has_outer)
+        free = self._visit(loss, weights, asked)
+        values, at_truth, residuals, gradient = free.values, free.at_truth, free.residuals, free.by_feature
+        counts, of_values = self._counts(loss, weights, free, asked)
+        expected = pairs = self._all_pairs(free)
+        known = np.where(problem.partial_sentences, 0.0, weights)
+        counts, of_values, pairs = self._less(true_pairs(problem, known), counts, of_values, pairs)
+        if problem.is_partial:
+            asked = asked._replace(is_clamped=True)
+            truth = self._visit(loss, weights, asked)
+            values, at_truth, gradient = values - truth.values, at_truth - truth.at_truth, gradient - truth.by_feature
+            more, more_values = self._counts(loss, weights, truth, asked)
+            counts, of_values, pairs = counts - more, of_values - more_values, pairs - self._all_pairs(truth)
+            if self.is_scan:
+                sets = self.chain.label_sets
+                kernels.cells.subtract_cells(
+                    _for_kernels(sets.free), residuals, _for_kernels(sets.clamped), truth.residuals
+                )
+        gradient[self.plan.table_features] = counts
+        if self.plan.value_pairs is not None:
+            gradient[self.plan.value_pairs.features] = of_values
+        return PairSums(
+            self, loss, weights, values, gradient, at_truth, residuals, pairs, expected.reshape(n_labels, -1),
+            free.n_hard,
         )  # fmt: skip
 
-    def _visit(
-        self, sentences: kernels.blocks.Sentences, scores: Floats, output: kernels.blocks.PassOutput, has_outer: bool,
-        values_only: bool,
-    ) -> Seen:  # fmt: skip
-        """One forward-backward over all sentences but hard ones; sums of tokens in `PARTS` parts."""
-        problem, n_pairs = self.chain.problem, len(self.plan.table_features)
-        n_labels, (n_rows, n_columns) = problem.n_labels, self.pairs.base.shape
-        parts = cut(problem.sent_ptr, PARTS)
-        number = {a: i for i, a in enumerate(parts)}
-        has_classes = self.plan.value_pairs is not None and not has_outer and not values_only
-        counts = np.zeros((len(parts), n_pairs))
-        outer = np.zeros((len(parts) if has_outer else 0, n_labels, n_labels))
-        of_classes = np.zeros((len(parts) if has_classes else 0, n_rows, n_columns))
+    def curvature(self, sums: PairSums, variances: ArcVariances | KnownVariances | None) -> Floats:
+        """See `Chain.curvature`: one more pass."""
+        out = self._visit(sums.loss, np.maximum(sums.weights, 1e-300), Asked(is_squared=True)).by_feature
+        plan = self.plan
+        is_known = isinstance(variances, ArcVariances)
+        out[plan.table_features] = variances.of(plan) if variances is not None else 1.0
+        if plan.value_pairs is not None:
+            out[plan.value_pairs.features] = variances.of_values(plan.value_pairs) if is_known else 1.0
+        return out
+
+    def _less(
+        self, true: Floats, counts: Floats, of_values: Floats, pairs: Floats
+    ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+        """Counts of the plan's pairs, of pairs of values and of all pairs, less the true ones."""
+        values = self.plan.value_pairs
+        counts = counts - true.reshape(-1)[self.plan.table_codes]
+        of_values = of_values if values is None else of_values - values.label_sums(true)
+        return counts, of_values, pairs - true if len(pairs) else pairs
+
+    def _counts(self, loss: TrainingLoss, weights: Floats, found: Visited, asked: Asked) -> tuple[Floats, Floats]:
+        """Expected counts of the plan's pairs of labels, and of its pairs of component values."""
+        values, counts = self.plan.value_pairs, found.counts
+        if len(found.in_logs):
+            counts = counts + found.in_logs.reshape(-1)[self.plan.table_codes]
+        if values is None:
+            return counts, np.zeros(0)
+        if not len(found.outer) and self._cancels(values, found):
+            found = self._visit(loss, weights, asked._replace(has_outer=True))
+        if len(found.outer):
+            return counts, values.label_sums(self._all_pairs(found))
+        of_values = values.sums(self._of_classes(values, found))
+        return counts, of_values + values.label_sums(found.in_logs) if len(found.in_logs) else of_values
+
+    def _all_pairs(self, found: Visited) -> Floats:
+        """Expected counts of all pairs, (L, L), if they were summed."""
+        if not len(found.outer):
+            return found.outer
+        expected = found.outer * self._factors()
+        return expected + found.in_logs if len(found.in_logs) else expected
+
+    # ----- one forward-backward
+
+    def _visit(self, loss: TrainingLoss, weights: Floats, asked: Asked) -> Visited:
+        """Over all sentences; clamped, over those whose labels are not all known. Sums of tokens in `PARTS` parts."""
+        problem, n_labels, n_pairs = self.chain.problem, self.chain.problem.n_labels, len(self.plan.table_features)
+        label_sets = self.chain.label_sets.of(asked.is_clamped)
+        sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
+        sets, parts = _for_kernels(label_sets), cut(problem.sent_ptr, PARTS)
+        wants_classes = self.plan.value_pairs is not None and not asked.has_outer and not asked.values_only
+        shape = self.pairs.base.shape
+        values, at_truth = np.zeros(problem.text.n_sentences), np.zeros(problem.n_tokens)
+        hard = np.zeros(problem.text.n_sentences, np.uint32)
+        residuals = scratch.zeros(int(label_sets.cells[-1]) if asked.keeps_residuals else 0)
+        outer = np.zeros((len(parts) if asked.has_outer else 0, n_labels, n_labels))
+        of_classes = np.zeros((len(parts) if wants_classes else 0, *shape))
+        found = {
+            first: kernels.weighted_pairs.Found(values, hard, at_truth, np.zeros(n_pairs), self.plan.zeros())
+            for first in parts[:-1]
+        }
+        which = problem.partial_sentences if asked.is_clamped else np.ones(len(values), bool)
 
         def part(first: int, last: int) -> None:
-            n_tokens = int(problem.sent_ptr[last] - problem.sent_ptr[first])
-            inside = cut(problem.sent_ptr[first : last + 1] - problem.sent_ptr[first], max(n_tokens // _TOKENS, 1))
-            for a, b in pairwise(inside):
-                i, j = first + a, first + b
-                t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[j])
-                alpha, back = np.empty((t1 - t0, n_labels)), np.empty((t1 - t0, n_labels))
-                n_kept = t1 - t0 if has_classes else 0
-                classes = kernels.weighted_pairs.ClassSums(np.zeros((n_kept, n_rows)), np.zeros((n_kept, n_columns)))
-                kernels.weighted_pairs.weighted_pass(
-                    sentences, i, j, n_labels, self.scored.rows, scores, self.pairs, self.span, values_only,
-                    self.plan.value_pairs is None, counts[number[first]], alpha, back, classes, output,
+            number = parts.index(first)
+            for t0, t1, order in _blocks(problem, which, first, last):
+                n_outer, n_classes = (t1 - t0 if wanted else 0 for wanted in (asked.has_outer, wants_classes))
+                kept = kernels.weighted_pairs.Kept(
+                    t0, residuals, np.zeros((n_outer, n_labels)), np.zeros((n_outer, n_labels)),
+                    np.zeros((n_classes, shape[0])), np.zeros((n_classes, shape[1])),
                 )  # fmt: skip
-                token_weights = sentences.weights[problem.example_of[t0:t1]]
-                if has_outer:
-                    deep = token_weights * problem.has_part(2)[t0:t1]
-                    outer[number[first]] += (alpha[:-1] * deep[1:, None]).T @ back[1:]
-                if has_classes:
-                    of_classes[number[first]] += (classes.before * token_weights[:, None]).T @ classes.here
+                kernels.weighted_pairs.weighted_pass(
+                    sentences, order, sets, asked.is_clamped, self.rows, self.pairs, self.span, asked.values_only,
+                    asked.is_squared, kept, found[first],
+                )  # fmt: skip
+                of_token = weights[problem.example_of[t0:t1], None]
+                if asked.has_outer:
+                    deep = of_token[1:] * problem.has_part(2)[t0 + 1 : t1, None]
+                    outer[number] += (kept.messages[:-1] * deep).T @ kept.back[1:]
+                if wants_classes:
+                    of_classes[number] += (kept.before * of_token).T @ kept.here
 
         self.chain.workers.run(part, parts)
-        return Seen(counts.sum(axis=0), outer.sum(axis=0) if has_outer else np.zeros((0, 0)), of_classes.sum(axis=0))
+        in_logs = self._redo_hard(sentences, label_sets, asked, residuals, found[0])
+        return Visited(
+            values, at_truth, residuals, np.sum([self.plan.gather(here.totals) for here in found.values()], axis=0),
+            np.sum([here.counts for here in found.values()], axis=0), outer.sum(axis=0) if len(outer) else np.zeros((0, 0)),
+            of_classes.sum(axis=0), in_logs, int(np.count_nonzero(hard)),
+        )  # fmt: skip
 
-    def _of_classes(self, values: ValuePairs, seen: Seen) -> Floats:
+    def _redo_hard(
+        self, sentences: kernels.blocks.Sentences, sets: LabelSets, asked: Asked, residuals: Floats, found: Found
+    ) -> Floats:  # fmt: skip
+        """Do the flagged sentences in the log domain; returns counts of all pairs in them, (L, L), empty if none."""
+        problem, of_kernels = self.chain.problem, _for_kernels(sets)
+        flagged = np.flatnonzero((found.hard != 0) & (np.diff(problem.sent_ptr) > 0))
+        pairs = np.zeros((problem.n_labels, problem.n_labels)) if len(flagged) else np.zeros((0, 0))
+        for i in flagged.tolist():
+            t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
+            at, y, weight = sets.cells[t0 : t1 + 1], problem.y[t0:t1].astype(np.int64), float(sentences.weights[i])
+            scores = np.empty(int(at[-1] - at[0]))
+            kernels.weighted_pairs.cell_scores(self.rows, of_kernels, t0, t1, scores)
+            labels = [sets.labels[sets.ptr[s] : sets.ptr[s + 1]] for s in sets.of_token[t0:t1].tolist()]
+            by_token = np.split(scores, at[1:-1] - at[0])
+            truth = true_score(labels, by_token, self._log_pairs, y)
+            if not asked.is_clamped:
+                by_token = [_with_loss(sentences, i, t0 + t, labels[t], row) for t, row in enumerate(by_token)]
+            sums = sum_in_logs(labels, by_token, self._log_pairs)
+            found.values[i] = sums.value - truth
+            if asked.values_only:
+                continue
+            gold = np.array([at[t] - at[0] + np.searchsorted(labels[t], y[t]) for t in range(t1 - t0)], np.int64)
+            cells = weight * sums.cells
+            cells[gold] -= weight
+            found.at_truth[t0:t1] = cells[gold]
+            if asked.keeps_residuals:
+                residuals[at[0] : at[-1]] = cells
+            kernels.weighted_pairs.cell_totals(
+                self.rows, of_kernels, t0, t1, cells, weight, asked.is_squared, found.totals
+            )  # fmt: skip
+            pairs += weight * sums.pairs
+        return pairs
+
+    @cached_property
+    def _log_pairs(self) -> Floats:
+        """Scores of all pairs, (L, L)."""
+        values, n_labels = self.plan.value_pairs, self.chain.problem.n_labels
+        out = np.zeros((n_labels, n_labels)) if values is None else values.label_scores(self.w)
+        out.reshape(-1)[self.plan.table_codes] += self.w[self.plan.table_features]
+        return out
+
+    def _of_classes(self, values: ValuePairs, seen: Visited) -> Floats:
         """Expected counts of pairs of classes, (R, C); pairs with a weight of their own change those of theirs."""
         pairs = self.pairs
         oldest, newest = np.divmod(self.plan.table_codes.astype(np.int64), self.chain.problem.n_labels)
@@ -196,7 +346,7 @@ class PairPotentials:
         np.add.at(out, of_pair, seen.counts * (1.0 - pairs.base[of_pair] / pairs.factor))
         return out
 
-    def _cancels(self, values: ValuePairs, seen: Seen) -> bool:
+    def _cancels(self, values: ValuePairs, seen: Visited) -> bool:
         """Whether differences have lost digits: the sum has to be made in full then."""
         plain = self.pairs.base * seen.of_classes
         is_tiny = bool(np.any(self.pairs.factor < _TINY))
@@ -212,35 +362,27 @@ class PairPotentials:
         out[self.plan.table_codes] = self.pairs.factor
         return out.reshape(n_labels, n_labels)
 
-    def _redo_hard(
-        self,
-        sentences: kernels.blocks.Sentences,
-        scores: Floats,
-        output: kernels.blocks.PassOutput,
-        counts: Floats,
-        expected: Floats,
-    ) -> None:
-        """Do the flagged sentences in the log domain, on all pairs."""
-        problem, n_labels = self.chain.problem, self.chain.problem.n_labels
-        for i in np.flatnonzero(output.hard).tolist():
-            t0, t1 = int(problem.sent_ptr[i]), int(problem.sent_ptr[i + 1])
-            node = np.empty((t1 - t0) * n_labels)
-            kernels.potentials.node_scores(self.scored.rows, scores, t0, t1, node)
-            tables = self._dense
-            found = np.zeros(len(tables.log))
-            arcs = redo_hard_sentence(
-                sentences, i, n_labels, node.reshape(-1, n_labels), tables, self.corrections, False, found, output
-            )
-            n_pairs, of_labels = len(self.plan.table_codes), found[tables.offsets[2] :]
-            counts[:n_pairs] += of_labels[self.plan.table_codes]
-            if self.plan.value_pairs is not None:
-                counts[n_pairs:] += self.plan.value_pairs.label_sums(of_labels.reshape(n_labels, n_labels))
-            if len(expected):
-                for here in arcs[1:]:
-                    expected += sentences.weights[i] * here.reshape(n_labels, n_labels)
+
+def _blocks(problem: Problem, which: Bools, first: int, last: int) -> list[tuple[int, int, Ints]]:
+    """Blocks of sentences: their first token and the one after the last; the sentences asked for, longest first."""
+    ptr = problem.sent_ptr[first : last + 1] - problem.sent_ptr[first]
+    bounds = cut(ptr, max(int(ptr[-1]) // _TOKENS, 1))
+    out = []
+    for a, b in zip(bounds, bounds[1:], strict=False):
+        chosen = first + a + np.flatnonzero(which[first + a : first + b])
+        lengths = problem.sent_ptr[chosen + 1] - problem.sent_ptr[chosen]
+        order = chosen[np.argsort(-lengths, kind="stable")]
+        out.append((int(problem.sent_ptr[first + a]), int(problem.sent_ptr[first + b]), order))
+    return out
 
 
-def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -> PairPotentials:
+def _with_loss(sentences: kernels.blocks.Sentences, i: int, t: int, labels: Ints, scores: Floats) -> Floats:
+    """Scores of a token's labels plus the loss of wrong ones."""
+    is_right = sentences.allowed[t, labels] == 1 if len(sentences.allowed) else labels == sentences.y[t]
+    return np.asarray(np.where(is_right, scores, scores + sentences.costs[i]))
+
+
+def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool, has_outer: bool) -> PairPotentials:
     """The plan's scores, those of pairs alone."""
     n_labels, values = chain.problem.n_labels, plan.value_pairs
     oldest, newest = np.divmod(plan.table_codes.astype(np.int64), n_labels)
@@ -258,29 +400,10 @@ def pair_potentials(chain: Chain, plan: ChainPlan, w: Floats, has_outer: bool) -
     pairs = kernels.weighted_pairs.SparsePairs(
         np.searchsorted(oldest, ends), newest.astype(np.uint32), factor, excess,
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], excess[order],
-        rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T), of_classes, shift,
+        order.astype(np.int64), rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T),
+        of_classes, shift,
     )  # fmt: skip
-    corrections = slot_corrections(plan, w, chain.workers)
-    return PairPotentials(chain, plan, w, pairs, corrections, has_outer, float(most - least))
-
-
-def scan_plain_pairs(chain: Chain, sums: ChainSums, wanted: Wanted) -> Scan:
-    """All candidates whose |gradient| exceeds their limit: single labels, and pairs of all tokens."""
-    problem, columns = chain.problem, wanted.columns[1].astype(np.uint32)
-    features, gradients = scan_labels(chain, sums.residuals, columns, wanted.limits[1][columns])
-    bias, expected = problem.bias_column, sums.messages
-    if len(wanted.columns[2]):
-        gradient = (expected - true_pairs(problem, sums.weights)).reshape(-1)
-        codes = np.flatnonzero(np.abs(gradient) > wanted.limits[2][bias])
-        if problem.observed_for(2):
-            codes = np.intersect1d(codes, problem.observed(2) - bias * problem.space.size(2))
-        column = np.full(len(codes), bias, np.uint32)
-        features = np.concatenate([features, problem.join_features(column, 2, codes.astype(np.uint32))])
-        gradients = np.concatenate([gradients, gradient[codes]])
-    order = np.argsort(features, kind="stable")
-    # Expected counts are no smaller than the variances that they stand for.
-    variances = ArcVariances(problem.n_labels, expected.reshape(-1))
-    return Scan(features[order], gradients[order], variances=variances)
+    return PairPotentials(chain, plan, w, plan.rows(w), pairs, is_scan, has_outer, float(most - least))
 
 
 def true_pairs(problem: Problem, weights: Floats) -> Floats:

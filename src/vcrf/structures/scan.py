@@ -83,11 +83,11 @@ def scan_values(
 
     def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
         return kernels.gradient.scan_labels(
-            table.ptr, table.positions, table.values, columns[a:b], limits[a:b], _rows_of(allowed_ptr, a, b), allowed,
+            table.ptr, table.positions, table.values, columns[a:b], limits[a:b], rows_of(allowed_ptr, a, b), allowed,
             residuals, *out,
         )  # fmt: skip
 
-    return _in_blocks(chain, kind, columns, block)
+    return in_blocks(chain, kind, columns, block)
 
 
 def _scan_length(
@@ -102,7 +102,7 @@ def _scan_length(
 
     def block(a: int, b: int, out: tuple[UInts32, UInts32, Floats]) -> int:
         given = table.ptr, table.positions, table.values, columns[a:b]
-        ptr = _rows_of(allowed_ptr, a, b)
+        ptr = rows_of(allowed_ptr, a, b)
         if k == 2 and pairs is not None:
             return kernels.gradient.scan_pairs(
                 *given, limits[a:b], ptr, allowed, problem.y, found.token_weights, found.residuals, pairs,
@@ -114,7 +114,7 @@ def _scan_length(
             kernels.gradient.Messages(*found.clamped), found.is_open, *out,
         )  # fmt: skip
 
-    return _in_blocks(chain, k, columns, block)
+    return in_blocks(chain, k, columns, block)
 
 
 def _scan_plain_pairs(
@@ -132,12 +132,12 @@ def _scan_plain_pairs(
     return problem.join_features(np.repeat(columns[is_bias], len(codes)), 2, codes), gradients[codes]
 
 
-def _rows_of(ptr: Ints, a: int, b: int) -> Ints:
+def rows_of(ptr: Ints, a: int, b: int) -> Ints:
     """Part of a CSR pointer; one without rows stays."""
     return ptr[a : b + 1] if len(ptr) else ptr
 
 
-def _in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints, Floats]:
+def in_blocks(chain: Chain, k: int, columns: UInts32, block: Any) -> tuple[Ints, Floats]:
     """Features and gradients that `block(first, last, out)` finds, with more room where it says that it needs it."""
     if len(columns) == 0:
         return np.zeros(0, np.int64), np.zeros(0)
