@@ -40,6 +40,45 @@ class PartialEnumeration(Enumeration):
         return out
 
 
+class RestrictedEnumeration(Enumeration):
+    """The objective where `problem.known` says which labels words may have, and `problem.allowed` what is known."""
+
+    def __init__(self, problem, features, costs=None):
+        super().__init__(problem, features, costs)
+        masks = problem.known.masks(problem.text)
+        allowed = problem.allowed if problem.is_partial else np.eye(problem.n_labels, dtype=np.uint8)[problem.y]
+        self.is_possible, self.is_right = [], []
+        for i, n in enumerate(self.lengths):
+            sequences = oracles.all_sequences(n, problem.n_labels)
+            here = slice(problem.sent_ptr[i], problem.sent_ptr[i + 1])
+            right = allowed[here][np.arange(n), sequences] == 1
+            self.is_possible.append(masks[here][np.arange(n), sequences].all(axis=1))
+            self.is_right.append(self.is_possible[-1] & right.all(axis=1))
+            self.losses[i] = self.costs[i] * (~right).sum(axis=1)
+
+    def _restricted(self, i, w):
+        """Scores of what is possible with the loss, and of what is right without; minus infinity elsewhere."""
+        scores = self.counts[i] @ w
+        possible = np.where(self.is_possible[i], scores + self.losses[i], -np.inf)
+        return possible, np.where(self.is_right[i], scores, -np.inf)
+
+    def value(self, w):
+        """Return the weighted sum of log sum exp over the possible less that over the right."""
+        total = 0.0
+        for i, p in enumerate(self.weights):
+            possible, right = self._restricted(i, w)
+            total += p * (oracles.log_partition(possible) - oracles.log_partition(right))
+        return total
+
+    def gradient(self, w):
+        """Return the weighted sum of E[counts] - E[counts | right]."""
+        out = np.zeros(len(self.features))
+        for i, p in enumerate(self.weights):
+            possible, right = self._restricted(i, w)
+            out += p * (oracles.probabilities(possible) - oracles.probabilities(right)) @ self.counts[i]
+        return out
+
+
 @st.composite
 def partial_cases(draw, **options):
     """Cases in which some tokens have several labels or any."""

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from enumeration import Enumeration, all_candidates
 from objectives import objective, value_and_gradient
-from partial_labels import PartialEnumeration
+from partial_labels import PartialEnumeration, RestrictedEnumeration
 from small_problems import WORD, for_few_labels
 from vcrf.errors import InputError
 from vcrf.families import BIAS, Family, component_families, component_pair_families, intern_sentences
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import Components, build_problem
+from vcrf.problem import Components, build_problem, learn_known_labels
 from vcrf.solvers.working_set import solve
 from vcrf.structures.pairs import PairPotentials
 
@@ -45,7 +45,7 @@ def table_of(n_labels, rng):
 class Drawn:
     """A problem with pairs of values, the plain one that is enumerated, and the matrix A of all candidates."""
 
-    def __init__(self, rng, n_labels, lengths, has_words, has_pairs, is_partial, cost):
+    def __init__(self, rng, n_labels, lengths, has_words, has_pairs, is_partial, cost, least=None):
         text = intern_sentences([[str(rng.choice(["a", "b", "ab"])) for _ in range(n)] for n in lengths])
         y = rng.integers(0, n_labels, text.n_tokens).astype(np.uint32)
         table = table_of(n_labels, rng)
@@ -60,12 +60,14 @@ class Drawn:
             allowed = (rng.random((len(y), n_labels)) < 0.4).astype(np.uint8)
             allowed[np.arange(len(y)), y] = 1
         self.costs = np.full(len(lengths), cost)
+        known = None if least is None else learn_known_labels(text, y, n_labels, least, allowed)
         self.problem = build_problem(
-            text, y, n_labels, families, weights=weights, components=table, allowed=allowed
+            text, y, n_labels, families, weights=weights, components=table, allowed=allowed, known=known
         )  # fmt: skip
-        self.plain = build_problem(text, y, n_labels, plain, weights=weights, allowed=allowed)
+        self.plain = build_problem(text, y, n_labels, plain, weights=weights, allowed=allowed, known=known)
         self._find_candidates()
         kind = PartialEnumeration if self.plain.is_partial else Enumeration
+        kind = kind if known is None else RestrictedEnumeration
         self.expected = kind(self.plain, self.features, self.costs)
 
     def _find_candidates(self):
@@ -111,11 +113,12 @@ def drawn_cases(draw, may_be_dense=True):
     """Small problems, and whether passes look at classes of labels."""
     is_sparse = draw(st.booleans()) or not may_be_dense
     lengths = [*draw(st.lists(st.integers(0, 4), min_size=1, max_size=3)), 3]
-    is_partial = not is_sparse and draw(st.booleans())
+    is_partial = draw(st.booleans())
+    least = draw(st.sampled_from([None, 1, 2, 3])) if is_sparse else None
     has_words = not is_sparse and draw(st.booleans())
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_labels, has_pairs, cost = draw(st.integers(1, 4)), draw(st.booleans()), draw(st.sampled_from([0.0, 0.3]))
-    return Drawn(rng, n_labels, lengths, has_words, has_pairs, is_partial, cost), is_sparse
+    return Drawn(rng, n_labels, lengths, has_words, has_pairs, is_partial, cost, least), is_sparse
 
 
 @settings(max_examples=120)
@@ -176,6 +179,7 @@ def test_the_solution_satisfies_the_optimality_conditions(drawn, norm):
         result = solve(case.problem, penalty, costs=case.costs, tol=1e-9, lattice=lattice, max_passes=2000)
         rough = solve(case.problem, penalty, costs=case.costs, tol=0.3, lattice=lattice)
     assert rough.objective - rough.gap <= result.objective * (1.0 + 1e-9) + 1e-12
+
     w = np.zeros(len(case.numbers))
     w[np.searchsorted(case.numbers, result.features)] = result.weights
     bound = penalty.bind(case.problem)

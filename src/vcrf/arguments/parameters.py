@@ -249,6 +249,14 @@ ESTIMATOR = (
         flag="--component-pairs", metavar="all|NAMES",
     ),
     Parameter(
+        "known_labels", None, Number(least=1, is_int=True),
+        "A word seen at least N times in training takes only labels it was seen with. Off unless given.",
+        "A hard restriction, in training as in prediction: all other labels of such a word have probability 0, and passes "
+        "do not look at them. Rarer words may have every label. What it excludes wrongly no weight brings back: `vcrf "
+        "eval` counts it. None: no restriction.",
+        flag="--known-labels", metavar="N",
+    ),
+    Parameter(
         "memory", None, Other('size such as "2GB", or None'),
         "Arrays that grow with the data are in files, and about so much of them is in memory. Same result.",
         'A size: "2GB", "500MB", "1.5GiB" or a number of bytes; the program itself takes about 300 MB of it. The files '

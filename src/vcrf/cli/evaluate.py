@@ -31,6 +31,7 @@ class _Run(NamedTuple):
     tokens_per_second: float
     spans: tuple[EntityScores, EntityIntervals] | None
     morphology: Morphology | None = None
+    excluded: tuple[int, int] | None = None  # tokens whose true label the known labels forbid; tokens that they restrict
 
 
 def evaluate(
@@ -146,7 +147,21 @@ def _run(
     rate = corpus.n_tokens / max(seconds, 1e-9)
     spans = _spans(corpus.labels, predicted, trained.labels)
     parts = _morphology(corpus.labels, predicted, trained.labels)
-    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans, parts)
+    excluded = _excluded(trained, corpus)
+    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans, parts, excluded)
+
+
+def _excluded(trained: Model, corpus: Corpus) -> tuple[int, int] | None:
+    """Tokens whose true label is none that the model leaves to their word, and tokens that it restricts."""
+    from vcrf.arguments.inputs import read_text
+
+    if trained.known is None:
+        return None
+    masks = trained.known.masks(read_text(list(corpus.tokens)))
+    number = {str(label): i for i, label in enumerate(trained.labels)}
+    true = [number.get(str(label), -1) for sentence in corpus.labels for label in sentence]
+    restricted = [i for i, mask in enumerate(masks) if not mask.all()]
+    return sum(true[i] < 0 or not masks[i, true[i]] for i in restricted), len(restricted)
 
 
 def _tell_seen(trained: Model, corpus: Corpus, model: Path, split: str | None) -> None:
@@ -236,6 +251,7 @@ def _as_json(run: _Run) -> dict[str, Any]:
         "tokens_per_second": run.tokens_per_second,
         "confusions": [confusion._asdict() for confusion in found.confusions],
         "entities": None if run.spans is None else _spans_json(*run.spans),
+        **({} if run.excluded is None else {"known_labels": dict(zip(("excluded", "restricted"), run.excluded, strict=True))}),
     } | ({} if run.morphology is None else {"morphology": _morphology_json(run.morphology)})
 
 
@@ -265,6 +281,11 @@ def _print_run(run: _Run) -> None:
         rates.append(("unknown words", found.unknown_word_error))
     rows = [(what, f"{r.rate:.2%}", f"{r.low:.2%} to {r.high:.2%}", f"{r.n_wrong:,}", f"{r.n:,}") for what, r in rates]
     print_table(run.name, ["", "error", "95 % interval", "wrong", "of"], rows)
+    if run.excluded is not None:
+        print_rich(
+            f"Known labels: {run.excluded[1]:,} tokens may have some labels alone; the true one is not among them at "
+            f"{run.excluded[0]:,}."
+        )
     if run.spans is not None:
         _print_spans(*run.spans)
     if run.morphology is not None:

@@ -154,6 +154,8 @@ def print_explained(explained: list[TokenExplanation], tokens: list[str], top: i
 
 def _headline(found: TokenExplanation) -> str:
     headline = f"{found.token}: {found.label} ({found.probability:.1%})"
+    if found.known is not None:
+        headline += f", of {len(found.known)} known label{'s' * (len(found.known) != 1)}"
     if found.runner_up is None:
         return f"{headline}, the only label"
     return f"{headline} rather than {found.runner_up} ({found.runner_up_probability:.1%}), by {found.difference:.3f}"

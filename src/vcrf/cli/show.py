@@ -67,6 +67,7 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
         "order": model.order,
         "norm": model.norm,
         "n_weights": len(model.weights),
+        **({} if model.known is None else {"known_labels": {"least": model.known.least, "words": len(model.known)}}),
         "training": {**facts, **_relative_gap(facts)},
         "calibration": document.get("calibration"),
         "families": [_family_row(model, i) for i in range(len(model.families))],
@@ -113,6 +114,8 @@ def _print_facts(model: Model, document: dict[str, Any]) -> None:
         ("norm", model.norm),
         ("weights", f"{len(model.weights):,} of single attributes"),
     ]
+    if model.known is not None:
+        rows.append(("known labels", model.known.told))
     shown = ("n_sentences", "n_tokens", "n_candidates", "n_columns", "objective", "gap")
     rows += [(key, _number(facts[key])) for key in shown if key in facts]
     if "n_active" in facts:

@@ -60,6 +60,7 @@ def train(
     word_classes: Annotated[Path | None, option("word_classes")] = None,
     components: Annotated[str | None, option("components")] = None,
     component_pairs: Annotated[str | None, option("component_pairs")] = None,
+    known_labels: Annotated[int | None, option("known_labels", min=1)] = None,
     complexity_strength: Annotated[float | None, option("complexity_strength")] = None,
     complexities: Annotated[str, option("complexities")] = "paper",
     base_strength: Annotated[float | None, option("base_strength")] = None,
@@ -158,6 +159,8 @@ def _train_chains(given: dict[str, Any], began: float) -> None:
         interrupts.see_model()
         if live is not None:
             live.end(tagger.status_.value)
+        if tagger.model_.known is not None:
+            say(f"Known labels: {tagger.model_.known.told}.")
         report = training_report(tagger, development, began, stages)
         save_model(tagger, layout, output)
     try:

@@ -124,6 +124,8 @@ def risk_report(
         check_rho(rho)
     if not text.n_sentences:
         raise InputError("A bound needs a sample: the data have no sentences.")
+    if model.known is not None:
+        raise InputError("There are no bounds for models with `known_labels`: these forbid what the bounds sum over.")
     problem = build_problem(text, y, model.n_labels, model_families(model))
     frontier = margin_frontier(model.potentials(text), y, loss)
     return report_on(model, problem, frontier, delta, rho, paper_constants)

@@ -148,7 +148,7 @@ def check_estimator(tagger: VCRF) -> None:
         raise _refused(f"`complexities='{tagger.complexities}'`", "is not there: it is counted at all tokens")
     if tagger.inference == "patterns":
         raise _refused("`inference='patterns'`", "is not there: its scans leave out what one block cannot judge")
-    for name in ("components", "component_pairs", "patience", "memory"):
+    for name in ("components", "component_pairs", "known_labels", "patience", "memory"):
         if getattr(tagger, name) is not None:
             raise _refused(f"`{name}`", "is not there")
 

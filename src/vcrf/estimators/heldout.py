@@ -26,7 +26,7 @@ from vcrf.arguments.open_labels import named
 from vcrf.decoding.constraints import AllowedMoves
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
-from vcrf.decoding.restrict import restrict
+from vcrf.decoding.restrict import forbid, restrict
 from vcrf.errors import InputError
 from vcrf.families import Text
 from vcrf.model.build import keys_of_columns, split_features
@@ -106,6 +106,7 @@ class DevelopmentSet:
     ) -> None:
         self.problem, self.sent_ptr = problem, text.sent_ptr
         self.moves = None if moves is None or moves.is_free else moves
+        self.masks = None if problem.known is None else problem.known.masks(text)
         number = {label: i for i, label in enumerate(classes)}
         flat = list(chain.from_iterable(labels))
         self.counted = np.flatnonzero(list(map(_is_known, flat)))
@@ -130,7 +131,9 @@ class DevelopmentSet:
         """Whether each counted token (`counted`) has a wrong label under the weights."""
         scores = self.potentials(penalty, features, w)
         if self.moves is not None:
-            scores = restrict(scores, self.moves)
+            scores = restrict(scores, self.moves, self.masks)
+        elif self.masks is not None:
+            scores = forbid(scores, self.masks)
         return np.asarray(np.concatenate(scores.decode())[self.counted] != self.y)
 
     def potentials(self, penalty: BoundPenalty, features: Ints, w: Floats) -> Potentials:

@@ -24,11 +24,11 @@ from vcrf.losses import Loss, get_loss
 from vcrf.model import Model
 from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
-from vcrf.problem import Components, Problem, components_of_labels
+from vcrf.problem import Components, KnownLabels, Problem, components_of_labels, learn_known_labels
 from vcrf.scratch import read_size
 from vcrf.solvers.result import Callback
 from vcrf.surrogates.choice import SMOOTH
-from vcrf.types import Floats, Label
+from vcrf.types import Floats, Label, UInts8, UInts32
 
 
 class SequenceEstimator(Tagger, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -111,6 +111,7 @@ class Parameters(SequenceEstimator):
         word_classes: str | os.PathLike[str] | Mapping[str, str] | WordClasses | None = None,
         components: str | Sequence[str] | None = None,
         component_pairs: str | Sequence[str] | None = None,
+        known_labels: int | None = None,
         memory: str | int | None = None,
         solver: str = "certified",
         rule: str = "fobos",
@@ -147,6 +148,7 @@ class Parameters(SequenceEstimator):
         self.word_classes = word_classes
         self.components = components
         self.component_pairs = component_pairs
+        self.known_labels = known_labels
         self.memory = memory
         self.solver = solver
         self.rule = rule
@@ -215,6 +217,20 @@ class Parameters(SequenceEstimator):
         names, pairs = (_names_of(name, getattr(self, name)) for name in ("components", "component_pairs"))
         chosen = names if self.components is not None else pairs
         return components_of_labels(classes, chosen, pairs)
+
+    def _known_labels(self, text: Text, y: UInts32, n_labels: int, allowed: UInts8 | None) -> KnownLabels | None:
+        """The labels that words may have, if the parameter asks for it."""
+        if self.known_labels is None:
+            return None
+        for name, is_other in (
+            ("norm='group'", self._form()["norm"] == "group"),
+            (f"solver={self.solver!r}", self.solver != "certified"),
+            (f"surrogate='{self._kind}'", self._kind not in SMOOTH),
+            (f"inference={self.inference!r}", self.inference != "auto"),
+        ):
+            if is_other:
+                raise InputError(f"`known_labels` are not there with `{name}`. Leave one of them out.")
+        return learn_known_labels(text, y, n_labels, self.known_labels, allowed)
 
     @property
     def _recipe(self) -> Recipe:

@@ -280,17 +280,19 @@ class VCRF(Trained, Parameters):
             families += component_pair_families(components.pairs)
         check_readable(text, families)
         check_complexities(self.complexities, families)
+        y, allowed = label_numbers(labels, classes), allowed_labels(labels, classes)
         problem = build_problem(
             text,
-            label_numbers(labels, classes),
+            y,
             len(classes),
             families,
             weights=weights,
             candidates=self.candidates,
             # Steps move each attribute by itself, and those of equal strength alike.
             merge_twins=True if self.solver == "certified" else "families",
-            allowed=allowed_labels(labels, classes),
+            allowed=allowed,
             components=components,
+            known=self._known_labels(text, y, len(classes), allowed),
         )
         features = feature_complexities(problem) if self.complexities == "feature" else None
         norm = self._form()["norm"]

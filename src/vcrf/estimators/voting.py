@@ -60,6 +60,8 @@ def vote(taggers: Sequence[SequenceEstimator], weights: Sequence[float] | None =
 
 def combine(models: Sequence[Model], shares: Floats) -> Model:
     """The model of the shared weights: sum over models of share * weight."""
+    if any(model.known is not None for model in models):
+        raise InputError("Taggers with `known_labels` cannot vote: each forbids other labels. Train them without.")
     labels = _labels(models)
     sources: list[Source] = list(dict.fromkeys(source for model in models for source in model.sources))
     number = {source: i for i, source in enumerate(sources)}

@@ -11,7 +11,7 @@ from vcrf.kernels._jit import inner_fast_kernel
 from vcrf.types import Floats, Ints, UInts32
 
 # Tokens side by side, and from how many on it is worth it.
-LANES, LEAST = 16, 4
+LANES, LEAST = 32, 6
 _TILE = 8
 
 
@@ -43,16 +43,24 @@ def from_lanes(x: Floats, n: int, n_labels: int, lanes: int, rows: Ints, out: Fl
 def sum_pairs(
     n_labels: int, ptr: Ints, labels: UInts32, excess: Floats, lanes: int, x: Floats, out: Floats
 ) -> None:  # fmt: skip
-    """out[b, :] = sum over the pairs of b with labels a of excess * x[a, :]."""
-    w = np.uint64(lanes)
+    """out[b, :] = sum over the pairs of b with labels a of excess * x[a, :]; four pairs at a time."""
+    w, one = np.uint64(lanes), np.uint64(1)
     for b in range(np.uint64(n_labels)):
-        to = b * w
+        to, j, last = b * w, np.uint64(ptr[b]), np.uint64(ptr[b + one])
         for k in range(w):
             out[to + k] = 0.0
-        for j in range(np.uint64(ptr[b]), np.uint64(ptr[b + np.uint64(1)])):
+        while j + np.uint64(4) <= last:
+            a0, a1 = np.uint64(labels[j]) * w, np.uint64(labels[j + one]) * w
+            a2, a3 = np.uint64(labels[j + np.uint64(2)]) * w, np.uint64(labels[j + np.uint64(3)]) * w
+            z0, z1, z2, z3 = excess[j], excess[j + one], excess[j + np.uint64(2)], excess[j + np.uint64(3)]
+            for k in range(w):
+                out[to + k] += z0 * x[a0 + k] + z1 * x[a1 + k] + z2 * x[a2 + k] + z3 * x[a3 + k]
+            j += np.uint64(4)
+        while j < last:
             at, z = np.uint64(labels[j]) * w, excess[j]
             for k in range(w):
                 out[to + k] += z * x[at + k]
+            j += one
 
 
 @inner_fast_kernel

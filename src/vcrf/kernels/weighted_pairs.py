@@ -136,6 +136,31 @@ def _labels_of(sets: LabelSets, t: int) -> UInts32:
 
 
 @inner_kernel
+def _add_loss(sentences: Sentences, t: int, cost: float, labels: UInts32, gold: int, node: Floats) -> None:
+    """Add the loss of wrong labels."""
+    if len(sentences.allowed) == 0:
+        for k in range(len(node)):
+            node[k] += cost
+        node[gold] -= cost
+        return
+    for k in range(len(node)):
+        node[k] += cost * (1.0 - sentences.allowed[t, labels[k]])
+
+
+@inner_kernel
+def _highest(x: Floats) -> float:
+    """The largest of some numbers, four at a time: the one before has not to be waited for."""
+    n = len(x) // 4 * 4
+    a = b = c = d = x[0]
+    for k in range(0, n, 4):
+        a, b = max(a, x[k]), max(b, x[k + 1])
+        c, d = max(c, x[k + 2]), max(d, x[k + 3])
+    for k in range(n, len(x)):
+        a = max(a, x[k])
+    return max(max(a, b), max(c, d))
+
+
+@inner_kernel
 def _set_nodes(
     sentences: Sentences, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float, i: int,
     at: int, group: _Group, found: Found,
@@ -156,17 +181,10 @@ def _set_nodes(
         token_scores(rows, t, labels, group.row, group.of_value, node)
         gold = find_label(labels, y)
         value -= node[gold]
-        if cost != 0.0 and not is_clamped:
-            for k in range(n):
-                if len(sentences.allowed) == 0 or sentences.allowed[t, labels[k]] == 0:
-                    node[k] += cost
-            if len(sentences.allowed) == 0:
-                node[gold] -= cost
-        high, low = node[gold], node[gold]
-        for k in range(n):
-            high = node[k] if node[k] > high else high
-            low = node[k] if node[k] < low else low
-        if not high - low < np.inf:
+        if not is_clamped:
+            _add_loss(sentences, t, cost, labels, gold, node)
+        high = _highest(node)
+        if not high < np.inf:
             found.hard[i] = 1
         for k in range(n):
             node[k] = max(node[k] - high, -700.0)
@@ -307,16 +325,31 @@ def _step(
     _add_plain(side, given, x, wanted, plain, full, out)
 
 
+@inner_fast_kernel
+def _add_one(plain: float, out: Floats) -> int:
+    """Add the sum of the only class; returns how many differences have lost digits."""
+    least, n_lost = _CANCELS * plain, 0
+    for k in range(len(out)):
+        out[k] += plain
+    for k in range(len(out)):
+        n_lost += 0 if out[k] >= least else 1
+    return n_lost
+
+
 @inner_kernel
 def _add_plain(
     side: _Side, given: UInts32, x: Floats, wanted: UInts32, plain: Floats, full: Floats, out: Floats
 ) -> None:
     """Add the sums with the factors of classes; in full where differences have lost digits."""
-    is_lost = False
-    for k in range(len(wanted)):
-        out[k] += plain[side.mine[wanted[k]]]
-        is_lost |= not out[k] >= _CANCELS * plain[side.mine[wanted[k]]]
-    if not is_lost:
+    n_lost = 0
+    if len(plain) == 1:
+        n_lost = _add_one(plain[0], out)
+    else:
+        for k in range(len(wanted)):
+            x_plain = plain[side.mine[wanted[k]]]
+            out[k] += x_plain
+            n_lost += not out[k] >= _CANCELS * x_plain
+    if n_lost == 0:
         return
     _scatter(given, x, full)
     for k in range(len(wanted)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ class TokenExplanation:
     runner_up_sequence : that sequence
     difference : score of the best sequence less that of the other one; never negative
     contributions : the largest first; they sum to the difference
+    known : labels that the model's known labels leave to the word; None if all
     """
 
     token: object
@@ -70,6 +71,7 @@ class TokenExplanation:
     runner_up_sequence: list[Label]
     difference: float
     contributions: list[Contribution]
+    known: tuple[Label, ...] | None = None
 
     def by_family(self) -> dict[str, float]:
         """Sum of the contributions of each family, the largest first."""
@@ -112,7 +114,18 @@ def explain(
     best, _ = lattice.viterbi()
     features = _Features(tagger.model_, read_text([sentence]))
     marginals = lattice.label_marginals()
-    return [_explain_token(t, sentence[t], features, lattice, best, marginals[t]) for t in chosen]
+    known = _known_labels(tagger.model_, sentence)
+    return [
+        replace(_explain_token(t, sentence[t], features, lattice, best, marginals[t]), known=known[t]) for t in chosen
+    ]
+
+
+def _known_labels(model: Model, sentence: Sequence[object]) -> list[tuple[Label, ...] | None]:
+    """The labels that each word may have, None for all."""
+    if model.known is None:
+        return [None] * len(sentence)
+    masks = model.known.masks(read_text([sentence]))
+    return [None if mask.all() else tuple(model.labels[b] for b in np.flatnonzero(mask)) for mask in masks]
 
 
 def _explain_token(

@@ -24,13 +24,13 @@ from vcrf.arguments.open_labels import is_open
 from vcrf.decoding.constraints import as_constraints
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
-from vcrf.decoding.restrict import allowed_masks, restrict
+from vcrf.decoding.restrict import allowed_masks, forbid, restrict
 from vcrf.errors import InputError, not_fitted
 from vcrf.families import Family, NamedFeature
 from vcrf.labelling.trusting import Trusting
 from vcrf.lattice import Lattice
 from vcrf.model import Model
-from vcrf.types import Label
+from vcrf.types import Bools, Label
 
 if TYPE_CHECKING:
     from vcrf.losses import Loss
@@ -51,7 +51,8 @@ class Tagger(Trusting):
         "BIO", "BILOU" and other schemes (see `vcrf.decoding.Constraints`), a list of forbidden pairs
         (label, next label), or `Constraints`. None means the estimator's own; [] means none at all.
     allowed : optional
-        One entry a sentence: None, or one entry a token: None, a label (forced) or a set of labels.
+        One entry a sentence: None, or one entry a token: None, a label (forced) or a set of labels. A token with an
+        entry may have these labels, whatever the model's known labels say of its word.
     """
 
     classes_: list[Label]
@@ -295,8 +296,11 @@ class Tagger(Trusting):
             if choices is not None:
                 chosen = choices[first : first + len(block)]
                 masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
+            masks = _with_known(model, block, masks)
             if moves is not None and (masks is not None or not moves.is_free):
                 scores = restrict(scores, moves, masks, first)
+            elif masks is not None:
+                scores = forbid(scores, masks)
             yield first, scores if is_own else self._calibrated(scores)
             first += len(block)
 
@@ -355,7 +359,16 @@ def kbest_of(scores: Potentials, k: int) -> Iterator[list[tuple[list[int], float
         yield list(zip(sequences.tolist(), np.exp(np.minimum(values - log_z, 0.0)).tolist(), strict=True))
 
 
+def _with_known(model: Model, sentences: list[Sequence[Any]], masks: Bools | None) -> Bools | None:
+    """Masks with what words may have; a token whose labels are given by the caller may have these."""
+    if model.known is None:
+        return masks
+    known = model.known.masks(read_text(sentences))
+    return known if masks is None else np.where(masks.all(axis=1, keepdims=True), known, masks)
+
+
 def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:
+    """Scores, whatever the labels that words may have."""
     if model.words is not None and isinstance(first_token(sentences), str):
         return model.words.potentials(sentences)
     if model.attributes is not None:
@@ -363,7 +376,7 @@ def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:
     is_attributes = any(isinstance(source, NamedFeature) for source in model.sources)
     text = read_text(sentences, is_attributes if is_attributes else None)
     check_readable(text, [Family("model", tuple(model.sources))])
-    return model.potentials(text)
+    return model.free_potentials(text)
 
 
 def _listed_probabilities(scores: Potentials, events: list[Event], log: bool) -> list[float]:

@@ -57,6 +57,7 @@ def build_model(
         vocabulary=_vocabulary(problem.text),
         sentences=fingerprints(problem.text) if isinstance(problem, Problem) else np.zeros(0, np.uint64),
         components=problem.components if isinstance(problem, Problem) else None,
+        known=problem.known if isinstance(problem, Problem) else None,
     )
 
 

@@ -25,6 +25,7 @@ def check_model(model: Model) -> None:
     _check_sources(model.sources)
     _check_sizes(model)
     _check_components(model)
+    _check_known(model)
     _check_family_table(model)
     _check_patterns(model)
     _check_keys(model)
@@ -49,6 +50,20 @@ def _check_sizes(model: Model) -> None:
     ):
         if found != expected:
             raise InputError(f"{name} has {found} elements, expected {expected}")
+
+
+def _check_known(model: Model) -> None:
+    found = model.known
+    if found is None:
+        return
+    if np.any(found.words[1:] <= found.words[:-1]):
+        raise InputError("known.words must be sorted, each once")
+    _check_pointers(found.ptr, len(found.words), len(found.labels), "known.ptr")
+    rises = np.diff(found.labels.astype(np.int64)) > 0
+    is_first = np.zeros(len(found.labels) + 1, bool)
+    is_first[found.ptr[:-1]] = True
+    if np.any(np.diff(found.ptr) == 0) or np.any(~rises & ~is_first[1:-1]) or np.any(found.labels >= model.n_labels):
+        raise InputError("known.labels must be numbers of labels, sorted for each word, and none may be empty")
 
 
 def _check_components(model: Model) -> None:

@@ -29,7 +29,7 @@ from vcrf.files import COMPRESSED, replacing
 
 FORMAT = "vcrf model"
 # The newest version that is read; a document may say that it needs no more than an older one.
-VERSION = 4
+VERSION = 5
 _KEY = "vcrf"
 _SEAL = "document_sha256"
 # The limit of the safetensors library.

@@ -33,7 +33,7 @@ from vcrf.model.json import (
     load_training_facts,
     with_classes,
 )
-from vcrf.problem import Components
+from vcrf.problem import Components, KnownLabels
 from vcrf.strings import StringList
 from vcrf.types import Label
 
@@ -72,8 +72,10 @@ JSON: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 COMPONENTS_VERSION = 3
 # And one with pairs of component values this one.
 PAIRS_VERSION = 4
+# One with known labels this one: an older vcrf would let all words have all labels.
+KNOWN_VERSION = 5
 # Fields with tensors of their own, which are there if the field is.
-TENSORS = ("components",)
+TENSORS = ("components", "known")
 # A field with a default may be missing in a file that is older than the field.
 _OPTIONAL = {field.name for field in fields(Model) if (field.default, field.default_factory) != (MISSING, MISSING)}
 
@@ -126,7 +128,7 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
         encoded = StringList.encode(strings)
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
     tensors |= (
-        component_tensors(model.components) | _class_tensors(model) | calibration.calibration_tensors(model.calibration)
+        component_tensors(model.components) | known_tensors(model.known) | _class_tensors(model) | calibration.calibration_tensors(model.calibration)
     )
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     if isinstance(model, GraphModel):
@@ -136,6 +138,8 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
     version = {"version": 1 if model.calibration is None else calibration.VERSION}
     if model.components is not None:
         version = {"version": PAIRS_VERSION if model.components.pairs else COMPONENTS_VERSION}
+    if model.known is not None:
+        version = {"version": KNOWN_VERSION}
     return container.Contents({**version, **document, **fields, "int_labels": int_labels}, tensors)
 
 
@@ -154,6 +158,7 @@ def model_of(contents: container.Contents) -> Model:
     found["names"] = _strings(tensors, "names")
     found["labels"] = _labels_of(_strings(tensors, "labels"), _field(document, "int_labels", list))
     found["components"] = components_in(tensors, len(found["labels"]))
+    found["known"] = known_in(tensors, len(found["labels"]))
     found["calibration"] = calibration.load_calibration(found.get("calibration"), tensors, found["labels"])
     model = Model(**found)
     if "graph" in document:
@@ -234,6 +239,30 @@ def components_in(tensors: Mapping[str, Any], n_labels: int) -> Components | Non
     labels = tensor_of(tensors, "components.labels", np.uint32, 1)
     pairs = tuple(_strings(tensors, "components.pairs")) if "components.pairs.bytes" in tensors else ()
     return Components(list(_strings(tensors, "components.names")), ptr, labels, n_labels, pairs)
+
+
+# ------------------------------------------------------------------------------------ known labels
+
+
+def known_tensors(known: KnownLabels | None) -> dict[str, Any]:
+    """The labels that words may have, as tensors; nothing if all may have all."""
+    if known is None:
+        return {}
+    return {
+        "known.words": known.words, "known.ptr": known.ptr, "known.labels": known.labels,
+        "known.least": np.array([known.least], np.int64),
+    }  # fmt: skip
+
+
+def known_in(tensors: Mapping[str, Any], n_labels: int) -> KnownLabels | None:
+    """Inverse of `known_tensors`; `check_model` looks at what it holds."""
+    if "known.words" not in tensors:
+        return None
+    words, ptr = tensor_of(tensors, "known.words", np.uint64, 1), tensor_of(tensors, "known.ptr", np.int64, 1)
+    labels, least = tensor_of(tensors, "known.labels", np.uint32, 1), tensor_of(tensors, "known.least", np.int64, 1)
+    if len(least) != 1 or least[0] < 1:
+        raise InputError("known.least must be one number of at least 1")
+    return KnownLabels(words, ptr, labels, n_labels, int(least[0]))
 
 
 # ------------------------------------------------------------------------------------ word classes

@@ -20,6 +20,7 @@ from vcrf import kernels
 from vcrf.decoding.attributes import AttributeScorer
 from vcrf.decoding.patterns import Firing, PatternWeights
 from vcrf.decoding.potentials import Potentials
+from vcrf.decoding.restrict import forbid
 from vcrf.decoding.words import WordScorer
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.family import Source
@@ -28,7 +29,7 @@ from vcrf.families.text import Text, intern_sentences
 from vcrf.lattice import Lattice
 from vcrf.model.facts import TrainingFacts
 from vcrf.model.spreading import spread_components
-from vcrf.problem import Components
+from vcrf.problem import Components, KnownLabels
 from vcrf.trust.calibration import Calibration
 from vcrf.types import Bools, Floats, Ints, Label, UInts32, UInts64
 
@@ -92,6 +93,7 @@ class Model:
         training began with; none if they are not known
     calibration : what held-out sentences say about it, None if nothing does
     components : what labels have in common, if families are on it: their kind of parts is the last in `family_of`
+    known : the labels that frequent words may have, in training as in prediction; None: all may have all
 
     A field that is added here is saved once `file` lists it.
     """
@@ -112,6 +114,7 @@ class Model:
     sentences: UInts64 = field(default_factory=lambda: np.zeros(0, np.uint64))
     calibration: Calibration | None = None
     components: Components | None = None
+    known: KnownLabels | None = None
 
     @property
     def n_labels(self) -> int:
@@ -161,7 +164,12 @@ class Model:
         )
 
     def potentials(self, text: Text) -> Potentials:
-        """Scores of a text; attributes that training did not weight simply do not fire."""
+        """Scores of a text; attributes that training did not weight simply do not fire. Known labels are in force."""
+        scores = self.free_potentials(text)
+        return scores if self.known is None else forbid(scores, self.known.masks(text))
+
+    def free_potentials(self, text: Text) -> Potentials:
+        """Scores of a text, whatever the labels that words may have."""
         if self.words is not None and not isinstance(text, AttributeText):
             return self.words.potentials_of(text)
         return self._fired_potentials(text)

@@ -4,6 +4,7 @@ from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates
 from vcrf.problem.chains import MAX_ARCS, MAX_PATTERNS, Problem, build_problem
 from vcrf.problem.components import Components, components_of_labels
+from vcrf.problem.known_labels import KnownLabels, learn_known_labels
 from vcrf.problem.label_sets import LabelSets, allowed_sets, every_label, sets_of
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "MAX_PATTERNS",
     "Candidates",
     "Components",
+    "KnownLabels",
     "LabelSets",
     "PartSpace",
     "Problem",
@@ -18,5 +20,6 @@ __all__ = [
     "build_problem",
     "components_of_labels",
     "every_label",
+    "learn_known_labels",
     "sets_of",
 ]

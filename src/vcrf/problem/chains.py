@@ -22,6 +22,8 @@ from vcrf.families.text import Text
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
 from vcrf.problem.components import Components
+from vcrf.problem.known_labels import KnownLabels
+from vcrf.problem.label_sets import LabelSets
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -46,6 +48,7 @@ class Problem(Candidates):
     allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
         all are. `y` is then one allowed sequence
     min_count : pairs of a column and a pattern whose values sum up to less in training are not observed
+    known : the labels that frequent words may have, in all sequences that are summed over; None: all may have all
     components : what labels have in common, if there are families on it: the kind of its values comes after those of
         patterns, and then one for the pairs of values of each component that has them
     """
@@ -62,6 +65,12 @@ class Problem(Candidates):
     allowed: UInts8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
     min_count: float = 0.0
     components: Components | None = None
+    known: KnownLabels | None = None
+
+    @cached_property
+    def possible(self) -> LabelSets | None:
+        """The labels that tokens may have, if not all may have all."""
+        return None if self.known is None else self.known.sets(self.text)
 
     @property
     def is_partial(self) -> bool:
@@ -262,6 +271,7 @@ def build_problem(
     allowed: UInts8 | None = None,
     min_count: float = 0.0,
     components: Components | None = None,
+    known: KnownLabels | None = None,
 ) -> Problem:
     """Read the families' attributes off the text and merge twins.
 
@@ -269,7 +279,8 @@ def build_problem(
     or a pair of these: for single labels and for longer tag patterns. `allowed` (n_tokens, n_labels) marks the labels
     that a token may have, if not all are known; `y` must be allowed. `min_count` is for observed candidates: the least
     sum of values, over the training text, of a pair that counts as observed. `merge_twins` "families" merges those of
-    the same families alone, which have the same strengths. `components` are for families on them.
+    the same families alone, which have the same strengths. `components` are for families on them. `known` restricts the
+    labels of frequent words: where `allowed` leaves some open, y is changed to one that both allow.
     """
     families = list(families)
     both = (candidates, candidates) if isinstance(candidates, str) else tuple(candidates)
@@ -297,9 +308,12 @@ def build_problem(
     sorts = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).tolist() if merge_twins == "families" else None
     columns = read_columns(text, sources, bool(merge_twins), with_zeros=both[0] == "observed", sorts=sorts)
     problem = Problem(
-        text, y, n_labels, families, sources, table, columns, weights, both, allowed, min_count, components
+        text, y, n_labels, families, sources, table, columns, weights, both, allowed, min_count, components, known
     )  # fmt: skip
     _check_pairs(problem)
+    if known is not None:
+        _check_known(problem)
+        problem = replace(problem, y=_possible_labels(problem))
     return problem
 
 
@@ -332,6 +346,30 @@ def _check_pairs(problem: Problem) -> None:
                 "Pairs of component values are of all words alone: expected the bias as the source of their families "
                 "and twins merged. Pairs with words are there for whole labels."
             )
+
+
+def _check_known(problem: Problem) -> None:
+    """Known labels are for passes over pairs of all words."""
+    is_plain = np.all(np.flatnonzero(problem.has_order(2)) == problem.bias_column) if problem.order > 1 else True
+    if problem.order > 2 or not is_plain:
+        raise InputError(
+            "`known_labels` go with tag patterns of two labels at the most, and without words in pairs: lower `tags`, "
+            "use `families='default'`, or leave `known_labels` out."
+        )
+
+
+def _possible_labels(problem: Problem) -> UInts32:
+    """One possible sequence: y, but for open tokens whose label in y the word cannot have."""
+    possible, y = problem.known.sets(problem.text) if problem.known is not None else None, problem.y.copy()
+    if possible is None:
+        return y
+    for t in np.flatnonzero(~possible.mask[possible.of_token, y]).tolist():
+        here = possible.mask[possible.of_token[t]]
+        both = np.flatnonzero(here & (problem.allowed[t] > 0)) if problem.is_partial else np.zeros(0, np.int64)
+        if not len(both):
+            raise InputError(f"Token {t} of the text has a label that its word cannot have by `known`.")
+        y[t] = both[0]
+    return y
 
 
 def _check_allowed(allowed: UInts8, y: UInts32, n_labels: int, candidates: tuple[str, ...]) -> None:

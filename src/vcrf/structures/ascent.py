@@ -139,7 +139,7 @@ def chain_ascent(chain: Chain, loss: TrainingLoss, weights: Floats, strengths: S
     Labels left open have no concave dual, and a loss automaton no posteriors of single labels.
     """
     problem = chain.problem
-    if problem.is_partial or loss.automata is not None or not np.any(chain.keep):
+    if problem.is_partial or problem.known is not None or loss.automata is not None or not np.any(chain.keep):
         return None
     n_labels, n_columns = problem.n_labels, int(np.count_nonzero(chain.keep))
     n_bytes = 4 * n_labels * (n_columns + problem.n_tokens + problem.text.n_sentences * n_labels)

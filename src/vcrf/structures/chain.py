@@ -77,6 +77,11 @@ class Chain:
         self.problem, self.keep = problem, keep
         self.n_blocks = int(np.clip(problem.n_tokens // _TOKENS_PER_BLOCK, 1, _MAX_BLOCKS))
         self.is_dense = is_dense(problem, lattice, keeps_arcs)
+        if problem.known is not None and (lattice != "auto" or keeps_arcs):
+            raise InputError(
+                "`known_labels` go with `inference='auto'` and a cost for each wrong label as the loss, or none: the "
+                "other ways to sum do not know them."
+            )
         self.is_forced = lattice == "patterns"
         self.may_use_pairs = lattice == "auto" and self.is_dense and not keeps_arcs and may_use_pairs(problem)
         check_effort(problem, keep, threads, self.n_blocks, self.is_dense, self.may_use_pairs)
@@ -136,7 +141,7 @@ class Chain:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
         if isinstance(plan, PairPlan):
             is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
-            if is_plain and is_sparse(plan, self.problem.n_labels):
+            if is_plain and (self.problem.known is not None or is_sparse(plan, self.problem.n_labels)):
                 is_scan = purpose is Purpose.SCAN
                 return pair_potentials(self, plan, w, is_scan, has_outer=is_scan and order > 1)
             plan = plan.whole
@@ -230,9 +235,10 @@ class Chain:
 
     @property
     def has_hessian(self) -> bool:
-        """Whether there is one: labels known, no components, and on the dense lattice patterns of 2 labels at most."""
-        is_there = self.problem.order <= 2 or not self.is_dense
-        return is_there and not self.problem.is_partial and self.problem.components is None
+        """Whether there is one: labels known, no components, no restricted words, and on the dense lattice patterns of 2 labels at most."""
+        problem = self.problem
+        is_there = problem.order <= 2 or not self.is_dense
+        return is_there and not problem.is_partial and problem.components is None and problem.known is None
 
     @property
     def hessian_in_passes(self) -> float:

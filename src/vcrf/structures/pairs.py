@@ -49,10 +49,13 @@ _CANCELS, _TINY = 1e-4, 1e-200
 
 
 def may_use_pairs(problem: Problem) -> bool:
-    """Whether passes may look at the pairs that have a weight alone: many labels, and pairs are of all tokens."""
+    """Whether passes may look at the pairs that have a weight alone: many labels, and pairs are of all tokens.
+
+    With known labels there is no other way: what tokens cannot have is left out here alone.
+    """
     columns = np.flatnonzero(problem.has_order(2)) if problem.order == 2 else np.zeros(0, np.int64)
     is_plain = bool(np.all(columns == problem.bias_column)) and len(columns) + len(problem.pair_kinds) > 0
-    return problem.n_labels >= MANY_LABELS and is_plain
+    return (problem.n_labels >= MANY_LABELS and is_plain) or problem.known is not None
 
 
 def is_sparse(plan: PairPlan, n_labels: int) -> bool:
@@ -65,8 +68,8 @@ class PairSets:
     """The labels that tokens may have: `free` in all sequences, `clamped` in those that agree with what is known."""
 
     def __init__(self, problem: Problem) -> None:
-        self.free = every_label(problem.n_tokens, problem.n_labels)
-        self.clamped = allowed_sets(problem.allowed) if problem.is_partial else self.free
+        self.free = problem.possible or every_label(problem.n_tokens, problem.n_labels)
+        self.clamped = allowed_sets(problem.allowed).both(self.free) if problem.is_partial else self.free
 
     def of(self, is_clamped: bool) -> LabelSets:
         """One of them."""
@@ -267,6 +270,7 @@ class PairPotentials:
             first: kernels.weighted_pairs.Found(values, hard, at_truth, np.zeros(n_pairs), self.plan.zeros())
             for first in parts[:-1]
         }
+        is_second = np.arange(problem.n_tokens) > problem.starts
         which = problem.partial_sentences if asked.is_clamped else np.ones(len(values), bool)
 
         def part(first: int, last: int) -> None:
@@ -283,7 +287,7 @@ class PairPotentials:
                 )  # fmt: skip
                 of_token = weights[problem.example_of[t0:t1], None]
                 if asked.has_outer:
-                    deep = of_token[1:] * problem.has_part(2)[t0 + 1 : t1, None]
+                    deep = of_token[1:] * is_second[t0 + 1 : t1, None]
                     outer[number] += (kept.messages[:-1] * deep).T @ kept.back[1:]
                 if wants_classes:
                     of_classes[number] += (kept.before * of_token).T @ kept.here
@@ -408,7 +412,7 @@ def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool, has_
 
 def true_pairs(problem: Problem, weights: Floats) -> Floats:
     """Weighted counts of the true pairs of labels, (L, L)."""
-    second: Ints = np.flatnonzero(problem.has_part(2))
+    second: Ints = np.flatnonzero(np.arange(problem.n_tokens) > problem.starts)
     codes = problem.y[second - 1].astype(np.int64) * problem.n_labels + problem.y[second]
     found = np.bincount(codes, weights[problem.example_of[second]], problem.n_labels**2)
     return np.asarray(found, np.float64).reshape(problem.n_labels, problem.n_labels)
