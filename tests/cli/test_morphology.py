@@ -79,3 +79,39 @@ def test_labels_that_cannot_be_split_have_no_components(treebank: Path, tmp_path
     assert "'ADP' is no bundle" in " ".join(error.split())
     assert "--tag upos+feats" in " ".join(error.split())
     assert "--components" in error
+
+
+def test_known_labels_are_said_and_counted(treebank: Path, tmp_path: Path) -> None:
+    """Protects `--known-labels`: said in training and by `show`, counted by `eval`, seen in `explain`."""
+    model, call = tmp_path / "known.vcrf", Call()
+    said = call("train", treebank, "--split", "train", "--tag", "upos+feats", "--known-labels", "2", "-o", model).stderr
+    assert "Known labels:" in said
+    assert "seen at least 2 times" in " ".join(call("show", model).stdout.split())
+    found = json.loads(call("eval", model, treebank, "--split", "test", "--json").stdout)["known_labels"]
+    assert 0 <= found["excluded"] < found["restricted"]
+    assert f"at {found['excluded']}" in " ".join(call("eval", model, treebank, "--split", "test").stdout.split())
+    word = read_corpus(treebank, "upos", split="train").tokens[0][0]
+    assert "known label" in call("explain", model, word).stdout
+
+
+def test_two_tagsets_at_once(treebank: Path, tmp_path: Path) -> None:
+    """Protects `--partial`: labels of a file without features stand for all that agree with them."""
+    text, call = treebank.read_text(), Call()
+    bare = tmp_path / "bare.conllu"
+    lines = [line.split("\t") for line in text.splitlines()]
+    bare.write_text("\n".join("\t".join([*f[:5], "_", *f[6:]]) if len(f) > 1 else f[0] for f in lines) + "\n")
+    model, usual = tmp_path / "both.vcrf", ["--tag", "upos+feats", "--recipe", "paper", "--split", "train"]
+    said = call("train", treebank, "--partial", f"{bare}=upos", *usual, "-o", model).stderr
+    assert "words may have several labels" in " ".join(said.split())
+    found = json.loads(call("eval", model, treebank, "--split", "test", "--json").stdout)
+    assert found["morphology"]["UPOS"] > 0.5
+    assert json.loads(call("show", model, "--json").stdout)["labels"] == sorted(
+        read_corpus(treebank, "upos+feats", split="train").label_set
+    )
+    warned = call("train", treebank, bare, *usual, "-o", model).stderr
+    assert "--partial FILE=upos" in " ".join(warned.split())
+    for columns, message in (("xpos", "some of the columns"), ("upos+feats", "not all"), ("", "FILE=COLUMNS")):
+        error = call("train", treebank, "--partial", f"{bare}={columns}", *usual, "-o", model, code=2).stderr
+        assert message in " ".join(error.split())
+    error = call("train", treebank, "--partial", f"{bare}=upos", "-o", model, code=2).stderr
+    assert "--tag with several columns" in " ".join(error.split())

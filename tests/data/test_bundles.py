@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vcrf.data import open_bundles
 from vcrf.data.bundles import components_of, is_bundle, join_columns, split_columns
 from vcrf.data.layout import conllu_layout
 from vcrf.data.raw import raw_content
@@ -109,3 +110,10 @@ def test_parts_are_compared_as_in_the_shared_task() -> None:
     assert found.features["Case"] == (2, 3, 1, 1)
     assert found.features["Own"] == (2, 3, 0, 1)
     assert "AllTags" not in morphology([["UPOS=N"]], [["UPOS=N"]]).columns
+
+
+def test_parts_of_labels_stand_for_those_that_agree() -> None:
+    """Protects two tagsets at once: sets of labels that have all components, one label alone, and none."""
+    whole = ["UPOS=N|Case=Nom", "UPOS=N|Case=Acc", "UPOS=V", "_"]
+    found = open_bundles([["UPOS=N", "UPOS=V"], ["UPOS=X", "UPOS=N|Case=Acc"]], whole)
+    assert found == [[frozenset(whole[:2]), "UPOS=V"], ["UPOS=X", "UPOS=N|Case=Acc"]]

@@ -249,11 +249,11 @@ ESTIMATOR = (
         flag="--component-pairs", metavar="all|NAMES",
     ),
     Parameter(
-        "known_labels", None, Number(least=1, is_int=True),
+        "known_labels", None, COUNT,
         "A word seen at least N times in training takes only labels it was seen with. Off unless given.",
-        "A hard restriction, in training as in prediction: all other labels of such a word have probability 0, and passes "
-        "do not look at them. Rarer words may have every label. What it excludes wrongly no weight brings back: `vcrf "
-        "eval` counts it. None: no restriction.",
+        "A hard restriction, in training as in prediction: all other labels of such a word have probability 0, and "
+        "passes do not look at them. Rarer words may have every label. What it excludes wrongly no weight brings back: "
+        "`vcrf eval` counts it. None: no restriction.",
         flag="--known-labels", metavar="N",
     ),
     Parameter(

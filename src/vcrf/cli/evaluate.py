@@ -31,7 +31,9 @@ class _Run(NamedTuple):
     tokens_per_second: float
     spans: tuple[EntityScores, EntityIntervals] | None
     morphology: Morphology | None = None
-    excluded: tuple[int, int] | None = None  # tokens whose true label the known labels forbid; tokens that they restrict
+    excluded: tuple[int, int] | None = (
+        None  # tokens whose true label the known labels forbid; tokens that they restrict
+    )
 
 
 def evaluate(
@@ -251,7 +253,11 @@ def _as_json(run: _Run) -> dict[str, Any]:
         "tokens_per_second": run.tokens_per_second,
         "confusions": [confusion._asdict() for confusion in found.confusions],
         "entities": None if run.spans is None else _spans_json(*run.spans),
-        **({} if run.excluded is None else {"known_labels": dict(zip(("excluded", "restricted"), run.excluded, strict=True))}),
+        **(
+            {}
+            if run.excluded is None
+            else {"known_labels": dict(zip(("excluded", "restricted"), run.excluded, strict=True))}
+        ),
     } | ({} if run.morphology is None else {"morphology": _morphology_json(run.morphology)})
 
 

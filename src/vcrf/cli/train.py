@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from vcrf.web.watching import LiveTraining
 
 
+# What a corpus has of each sentence.
+_FIELDS = ("tokens", "labels", "sources")
 # Surrogates by name, and the estimators that minimise them.
 _ESTIMATORS = {
     "crf": "VCRF",
@@ -51,6 +53,14 @@ def train(
     patience: Annotated[int | None, option("patience")] = None,
     tag: Tag = None,
     form: Form = None,
+    partial: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE=COLUMNS",
+            help="A labelled file that has some of the columns of --tag alone, as b.conllu=upos; what it does not say "
+            "stays open. May be repeated.",
+        ),
+    ] = None,
     input_format: Format = "auto",
     recipe: Annotated[str, option("recipe")] = "accurate",
     families: Annotated[str, option("families")] = "default",
@@ -199,11 +209,36 @@ def _corpora(given: dict[str, Any]) -> tuple[Corpus, Corpus | None, Layout]:
     dev, dev_split, input_format = given["dev"], given["dev_split"], format_name(given["input_format"])
     how = column(given["tag"]), given["split"], input_format, given["form"]
     corpus, layout = _read(given["data"], *how, is_streamed=given["memory"] is not None)
+    corpus = _with_partial(given, corpus, layout)
     if dev is None and dev_split is None:
         return corpus, None, layout
     # In the columns of the training data.
     with _about_dev_split():
         return corpus, _read([dev] if dev else given["data"], None, dev_split, input_format, None, layout)[0], layout
+
+
+def _with_partial(given: dict[str, Any], corpus: Corpus, layout: Layout) -> Corpus:
+    """The training data and those of --partial, whose labels are open."""
+    if not given["partial"]:
+        return corpus
+    from vcrf.data import Corpus as Whole
+    from vcrf.data.partial import read_partial
+    from vcrf.errors import InputError
+
+    if given["memory"] is not None or given["tune"]:
+        raise InputError("--partial leaves labels open, which --memory and --tune do not know: leave one of them out.")
+    parts = [corpus]
+    for one in given["partial"]:
+        with saying_warnings():
+            part, own = read_partial(one, corpus, layout, given["split"])
+        n_open = sum(not isinstance(label, str) for labels in part.labels for label in labels)
+        say(f"{one}: {len(part):,} sentences; {n_open:,} of {part.n_tokens:,} words may have several labels.")
+        if own:
+            shown = ", ".join(sorted(own)[:5]) + (", ..." if len(own) > 5 else "")
+            say(f"{one}: no other file has a label with {shown}: such words have no other parts.")
+        parts.append(part)
+    tokens, labels, sources = ([x for part in parts for x in getattr(part, name)] for name in _FIELDS)
+    return Whole(tokens, labels, sources)
 
 
 def _train_trees(given: dict[str, Any], began: float) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vcrf.cluster import OnDask
 
 # Options that a cluster does not have, besides those that the estimator refuses.
-_REFUSED = ("dev", "dev_split", "start", "tune", "watch")
+_REFUSED = ("dev", "dev_split", "partial", "start", "tune", "watch")
 
 
 def check_cluster(given: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def tree_estimator(given: dict[str, Any], tag: str | int | None) -> tuple[GraphC
     for parameter in others:
         if given[parameter.name] != parameter.default:
             raise InputError(f"{parameter.option} is not for --structure tree: leave it out.")
-    for name in ("form", "start", "folds", "plot"):
+    for name in ("form", "start", "folds", "plot", "partial"):
         if given[name] is not None:
             raise InputError(f"--{name} is not for --structure tree: leave it out.")
     if given["tune"] or given["input_format"] not in ("auto", "conllu"):

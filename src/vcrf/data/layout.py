@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from vcrf.data.bundles import FEATS, split_columns
+from vcrf.data.bundles import EMPTY, FEATS, split_columns
 from vcrf.data.columns import column_number, field_splitter
 from vcrf.data.conllu import FIELDS, FORM_FIELD, TAG_FIELDS, looks_like_conllu
 from vcrf.data.text import compression_suffix
@@ -36,6 +37,13 @@ class Layout(NamedTuple):
     def bundle(self) -> str:
         """Names of the columns of a bundle, as in "UPOS+FEATS"; "" if a label is one column."""
         return "+".join(FIELDS[tag] for tag in self.tags)
+
+    def has_features(self, labels: Iterable[str | int]) -> bool | None:
+        """Whether some of the labels have features in FEATS; None if that is no part of them."""
+        field = FIELDS.index(FEATS)
+        if field not in self.tags:
+            return None
+        return any(dict(self.fields_of(str(label)))[field] != EMPTY for label in labels)
 
     def fields_of(self, label: str) -> list[tuple[int, str]]:
         """What a label writes to which column; InputError where it is no bundle of the columns."""

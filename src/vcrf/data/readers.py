@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -176,6 +177,15 @@ def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Co
     parts = [read_with_layout(path, *args, **kwargs) for path in paths]
     if len(parts) == 1:
         return parts[0]
+    has_features = [layout.has_features(corpus.label_set) for corpus, layout in parts]
+    for (corpus, _), has_any in zip(parts, has_features, strict=True):
+        if has_any is not False or not any(has_features):
+            continue
+        warnings.warn(
+            f"{corpus.sources[0]}: no word of this file has FEATS, and other files have some: its words are learnt as "
+            "having no features. If they were left out, pass the file as --partial FILE=upos: they stay open.",
+            stacklevel=2,
+        )
     kinds = {type(corpus) for corpus, _ in parts}
     kind = Corpus if Corpus in kinds else kinds.pop()  # answers of persons are never streamed
     return kind.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vcrf.kernels._jit import outer_fast_kernel, kernel
+from vcrf.kernels._jit import kernel, outer_fast_kernel
 from vcrf.kernels.token_rows import LabelSets
 from vcrf.types import Floats, Ints, UInts32
 

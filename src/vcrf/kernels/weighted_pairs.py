@@ -76,8 +76,10 @@ class Kept(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found: by sentence the log of the sum less the true score, and whether it has to be done in the log
-    domain; the true label's residual at each token; expected counts of the pairs; sums for each feature.
+    """What is found: values of sentences, and which have to be done in the log domain.
+
+    values are logs of sums less true scores; at_truth (n_tokens,) the true labels' residuals; counts those of the pairs
+    that are expected; totals are sums for each feature.
     """
 
     values: Floats
@@ -157,7 +159,7 @@ def _highest(x: Floats) -> float:
         c, d = max(c, x[k + 2]), max(d, x[k + 3])
     for k in range(n, len(x)):
         a = max(a, x[k])
-    return max(max(a, b), max(c, d))
+    return float(max(max(a, b), max(c, d)))
 
 
 @inner_kernel
@@ -175,7 +177,7 @@ def _set_nodes(
     cost, value = sentences.costs[i], 0.0
     found.hard[i] = 0 if 2.0 * span < MAX_RANGE else 1
     for t in range(sentences.ptr[i], sentences.ptr[i + 1]):
-        labels, y = _labels_of(sets, t), np.int64(sentences.y[t])
+        labels, y = _labels_of(sets, t), int(sentences.y[t])
         n = len(labels)
         node = group.node[at : at + n]
         token_scores(rows, t, labels, group.row, group.of_value, node)
@@ -191,7 +193,7 @@ def _set_nodes(
         bits = group.bits[:n]
         exp_inplace(node, bits, bits.view(np.float64))
         if t > sentences.ptr[i]:
-            before = np.int64(sentences.y[t - 1])
+            before = int(sentences.y[t - 1])
             j = _find(pairs, before, y)
             score = pairs.class_scores[pairs.rows[before], pairs.columns[y]]
             value += pairs.shift - (math.log(pairs.factor[j]) + pairs.shift if j >= 0 else score)
@@ -361,7 +363,9 @@ def _add_plain(
 
 
 @inner_kernel
-def _choose(sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int) -> tuple[int, int]:
+def _choose(
+    sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int
+) -> tuple[int, int]:
     """Number the sentences with a token t and one before: first those where both may have every label; both counts."""
     n_all, n = 0, 0
     for turn in range(2):
@@ -379,9 +383,7 @@ def _choose(sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32,
 
 
 @inner_kernel
-def _steps(
-    side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group
-) -> None:
+def _steps(side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group) -> None:
     """`_step` for the first n of `chosen`, of which the first n_all may have every label on both sides.
 
     The cells of the token `shift` of a sentence begin at `now` of x; sums for the token `wanted` go to `ahead`.
@@ -484,8 +486,9 @@ def _go_backward(
             alpha, node, beta = group.alpha[at : at + size], group.node[at : at + size], group.ahead[k, :size]
             residual = group.residual[:size]
             _scaled(alpha, beta, weight, residual)
-            residual[find_label(labels, np.int64(sentences.y[u]))] -= weight
-            found.at_truth[u] = residual[find_label(labels, np.int64(sentences.y[u]))]
+            gold = find_label(labels, int(sentences.y[u]))
+            residual[gold] -= weight
+            found.at_truth[u] = residual[gold]
             if len(kept.residuals) > 0:
                 kept.residuals[sets.cells[u] : sets.cells[u + 1]] = residual
             add_residuals(rows, u, labels, residual, weight, is_squared, group.row, group.of_value, found.totals)
@@ -538,7 +541,9 @@ def _count(
 
 
 @inner_fast_kernel
-def _count_from(before: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats) -> None:
+def _count_from(
+    before: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats
+) -> None:
     """counts[pair] += weight * posterior of the pairs that come from some labels."""
     for k in range(len(before)):
         a = np.int64(before[k])

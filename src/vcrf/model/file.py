@@ -128,7 +128,10 @@ def contents_of(model: Model, document: Mapping[str, Any]) -> container.Contents
         encoded = StringList.encode(strings)
         tensors |= {f"{name}.bytes": encoded.data, f"{name}.offsets": encoded.offsets}
     tensors |= (
-        component_tensors(model.components) | known_tensors(model.known) | _class_tensors(model) | calibration.calibration_tensors(model.calibration)
+        component_tensors(model.components)
+        | known_tensors(model.known)
+        | _class_tensors(model)
+        | calibration.calibration_tensors(model.calibration)
     )
     fields = {name: dump(getattr(model, name)) for name, (dump, _) in JSON.items()}
     if isinstance(model, GraphModel):

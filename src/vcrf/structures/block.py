@@ -18,6 +18,7 @@ import numpy as np
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.gathered import BlockProblem
 from vcrf.structures.chain import Chain
+from vcrf.structures.pair_plan import PairPlan
 from vcrf.structures.pairs import may_use_pairs
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.structure import Purpose, wanted
@@ -103,7 +104,7 @@ class Block:
     def __init__(self, problem: BlockProblem, numbers: Ints, is_shared: Bools, loss: TrainingLoss) -> None:
         self.problem, self.numbers, self.is_shared, self.loss = problem, numbers, is_shared, loss
         self._lock = threading.RLock()
-        self._plan: tuple[int, Ints, ChainPlan] | None = None
+        self._plan: tuple[int, Ints, ChainPlan | PairPlan] | None = None
         self._sums: tuple[int, ChainSums] | None = None
 
     def __reduce__(self) -> Any:
@@ -187,7 +188,7 @@ class Block:
         with self._lock, _blas().limit(limits=1):
             yield
 
-    def _compiled(self, asked: Asked, features: Ints) -> tuple[Ints, ChainPlan]:
+    def _compiled(self, asked: Asked, features: Ints) -> tuple[Ints, ChainPlan | PairPlan]:
         """The features of the block, as indices into all, and their plan."""
         if self._plan is None or self._plan[0] != asked.plan:
             self._sums = self._plan = None

@@ -26,7 +26,6 @@ from vcrf.structures.pair_plan import PairPlan, compile_pairs
 from vcrf.structures.pair_scan import scan_pairs
 from vcrf.structures.pairs import (
     PAIRS_PER_SCAN,
-    PairPotentials,
     PairSets,
     PairSums,
     is_sparse,
@@ -107,10 +106,11 @@ class Chain:
     def compile(self, features: Ints) -> ChainPlan | PairPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
         if self.may_use_pairs:
-            return compile_pairs(self.problem, features, self._compile_dense)
-        return self._compile_dense(features)
+            return compile_pairs(self.problem, features, self.compile_dense)
+        return self.compile_dense(features)
 
-    def _compile_dense(self, features: Ints) -> ChainPlan:
+    def compile_dense(self, features: Ints) -> ChainPlan:
+        """The same, never for passes over weighted pairs."""
         plan = compile_features(self.problem, self.groups, features)
         return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
 
@@ -131,7 +131,7 @@ class Chain:
 
     def prepare(
         self,
-        plan: ChainPlan,
+        plan: ChainPlan | PairPlan,
         w: Floats,
         loss: TrainingLoss,
         purpose: Purpose = Purpose.GRADIENT,
@@ -235,7 +235,7 @@ class Chain:
 
     @property
     def has_hessian(self) -> bool:
-        """Whether there is one: labels known, no components, no restricted words, and on the dense lattice patterns of 2 labels at most."""
+        """Whether there is one: labels known, no components nor known labels, at most patterns of 2 if dense."""
         problem = self.problem
         is_there = problem.order <= 2 or not self.is_dense
         return is_there and not problem.is_partial and problem.components is None and problem.known is None

@@ -430,7 +430,7 @@ class MixtureScan(LevelScan):
     """
 
     def __init__(self, chain: Chain, mixture: Mixture, residuals: Floats, wanted: Wanted) -> None:
-        empty = chain.compile(np.zeros(0, np.int64))
+        empty = chain.compile_dense(np.zeros(0, np.int64))
         self._begin(chain, _Pass(empty, mixture.weights(len(chain.problem.weights)), residuals, residuals), wanted)
         self.mixture, self.least = mixture, 0.0
 

@@ -5,6 +5,7 @@ They are rare (weights in the hundreds), so this path is plain.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ def sum_in_logs(labels: list[UInts32], scores: list[Floats], table: Floats) -> L
 
 def _sum(labels: list[UInts32], scores: list[Floats], table: Floats) -> LogSums:
     alpha, beta = list(scores), [np.zeros(len(here)) for here in scores]
-    arcs = [table[np.ix_(a, b)] for a, b in zip(labels, labels[1:], strict=False)]
+    arcs = [table[np.ix_(a, b)] for a, b in pairwise(labels)]
     for t in range(1, len(scores)):
         alpha[t] = scores[t] + _log_sum(alpha[t - 1][:, None] + arcs[t - 1])
     for t in range(len(scores) - 2, -1, -1):
@@ -36,9 +37,7 @@ def _sum(labels: list[UInts32], scores: list[Floats], table: Floats) -> LogSums:
     value = float(_log_sum(alpha[-1][:, None])[0]) if scores else 0.0
     pairs = np.zeros(table.shape)
     for t, arc in enumerate(arcs):
-        pairs[np.ix_(labels[t], labels[t + 1])] += np.exp(
-            alpha[t][:, None] + arc + scores[t + 1] + beta[t + 1] - value
-        )
+        pairs[np.ix_(labels[t], labels[t + 1])] += np.exp(alpha[t][:, None] + arc + scores[t + 1] + beta[t + 1] - value)
     cells = [np.exp(a + b - value) for a, b in zip(alpha, beta, strict=True)]
     return LogSums(value, np.concatenate([np.zeros(0), *cells]), pairs)
 

@@ -36,7 +36,7 @@ def scan_mixture(chain: Chain, mixture: Mixture, wanted: Wanted) -> Scan:
     token_weights = mixture.weights(len(problem.weights))[problem.example_of]
     if len(arcs):
         arcs /= np.where(token_weights > 0.0, token_weights, 1.0)[:, None]
-    empty, none = chain.compile(np.zeros(0, np.int64)), np.zeros((0, n_labels ** (order - 1)))
+    empty, none = chain.compile_dense(np.zeros(0, np.int64)), np.zeros((0, n_labels ** (order - 1)))
     messages = none, none, np.arange(problem.n_tokens), arcs
     found = Posteriors(
         residuals, token_weights, build_tables(empty, np.zeros(0), n_labels, order),

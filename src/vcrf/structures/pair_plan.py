@@ -121,7 +121,10 @@ class PairPlan:
 def compile_pairs(problem: Problem, features: Ints, compile_whole: Callable[[Ints], ChainPlan]) -> PairPlan:
     """Arrays for a sorted set of features."""
     column, kind, code = problem.split_features(features)
-    singles, pairs = np.flatnonzero(kind == 1), np.flatnonzero(kind == 2) if problem.order > 1 else np.zeros(0, np.int64)
+    singles, pairs = (
+        np.flatnonzero(kind == 1),
+        np.flatnonzero(kind == 2) if problem.order > 1 else np.zeros(0, np.int64),
+    )
     is_dense = _counts(column[singles]) * _DENSE > problem.n_labels
     of_values = np.flatnonzero(kind == problem.component_kind) if problem.component_kind else singles[:0]
 

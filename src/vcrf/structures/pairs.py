@@ -11,8 +11,9 @@ left out; Hessians, losses with automata, and pairs with words are done on the d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,12 +24,12 @@ from vcrf.structures.log_pairs import sum_in_logs, true_score
 from vcrf.structures.pair_plan import PairPlan
 from vcrf.structures.sums import ArcVariances
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.types import Bools, Floats, Ints
+from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.token_rows import Rows
     from vcrf.kernels.token_rows import LabelSets as KernelSets
+    from vcrf.kernels.token_rows import Rows
     from vcrf.kernels.weighted_pairs import Found, SparsePairs
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
@@ -81,9 +82,7 @@ def _for_kernels(sets: LabelSets) -> KernelSets:
 
 
 class Asked(NamedTuple):
-    """What a visit is for: over which sequences, values alone, variances in place of residuals, residuals and pairs for
-    a scan, or all pairs alone.
-    """
+    """What a visit is for: over which sequences, values alone, variances for residuals; for a scan residuals, pairs."""
 
     is_clamped: bool = False
     values_only: bool = False
@@ -97,9 +96,9 @@ class Visited(NamedTuple):
 
     values (n_sentences,) log of the sum less the true score; at_truth (n_tokens,); residuals (cells,), empty where
     nobody asked; by_feature (n_features,) of single labels and component values; counts (n_pairs,) of the plan's pairs
-    of labels; outer (L, L): alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed over the labels of classes. The
-    last two are empty where nobody asked. `in_logs` (L, L) are counts of all pairs in sentences that were done in the
-    log domain, empty if there are none.
+    of labels; outer (L, L): alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed over the labels of classes.
+    The last two are empty where nobody asked. `in_logs` (L, L) are counts of all pairs in sentences that were done in
+    the log domain, empty if there are none.
     """
 
     values: Floats
@@ -215,10 +214,10 @@ class PairPotentials:
         """See `Chain.curvature`: one more pass."""
         out = self._visit(sums.loss, np.maximum(sums.weights, 1e-300), Asked(is_squared=True)).by_feature
         plan = self.plan
-        is_known = isinstance(variances, ArcVariances)
         out[plan.table_features] = variances.of(plan) if variances is not None else 1.0
         if plan.value_pairs is not None:
-            out[plan.value_pairs.features] = variances.of_values(plan.value_pairs) if is_known else 1.0
+            of_values = variances.of_values(plan.value_pairs) if isinstance(variances, ArcVariances) else 1.0
+            out[plan.value_pairs.features] = of_values
         return out
 
     def _less(
@@ -294,10 +293,11 @@ class PairPotentials:
 
         self.chain.workers.run(part, parts)
         in_logs = self._redo_hard(sentences, label_sets, asked, residuals, found[0])
+        by_feature = np.sum([self.plan.gather(here.totals) for here in found.values()], axis=0)
         return Visited(
-            values, at_truth, residuals, np.sum([self.plan.gather(here.totals) for here in found.values()], axis=0),
-            np.sum([here.counts for here in found.values()], axis=0), outer.sum(axis=0) if len(outer) else np.zeros((0, 0)),
-            of_classes.sum(axis=0), in_logs, int(np.count_nonzero(hard)),
+            values, at_truth, residuals, by_feature, np.sum([here.counts for here in found.values()], axis=0),
+            outer.sum(axis=0) if len(outer) else np.zeros((0, 0)), of_classes.sum(axis=0), in_logs,
+            int(np.count_nonzero(hard)),
         )  # fmt: skip
 
     def _redo_hard(
@@ -372,7 +372,7 @@ def _blocks(problem: Problem, which: Bools, first: int, last: int) -> list[tuple
     ptr = problem.sent_ptr[first : last + 1] - problem.sent_ptr[first]
     bounds = cut(ptr, max(int(ptr[-1]) // _TOKENS, 1))
     out = []
-    for a, b in zip(bounds, bounds[1:], strict=False):
+    for a, b in pairwise(bounds):
         chosen = first + a + np.flatnonzero(which[first + a : first + b])
         lengths = problem.sent_ptr[chosen + 1] - problem.sent_ptr[chosen]
         order = chosen[np.argsort(-lengths, kind="stable")]
@@ -380,7 +380,7 @@ def _blocks(problem: Problem, which: Bools, first: int, last: int) -> list[tuple
     return out
 
 
-def _with_loss(sentences: kernels.blocks.Sentences, i: int, t: int, labels: Ints, scores: Floats) -> Floats:
+def _with_loss(sentences: kernels.blocks.Sentences, i: int, t: int, labels: UInts32, scores: Floats) -> Floats:
     """Scores of a token's labels plus the loss of wrong ones."""
     is_right = sentences.allowed[t, labels] == 1 if len(sentences.allowed) else labels == sentences.y[t]
     return np.asarray(np.where(is_right, scores, scores + sentences.costs[i]))

@@ -12,7 +12,7 @@ import numpy as np
 from vcrf import kernels, scratch
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.training_loss import TrainingLoss
-from vcrf.types import Floats, Ints
+from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
     from vcrf.kernels.blocks import Corrections, PassOutput
@@ -194,6 +194,21 @@ def empty_output(n_sentences: int, n_tokens: int, n_labels: int, n_slots: int) -
     )  # fmt: skip
 
 
+class Tabled(Protocol):
+    """The plain tag patterns of a plan: indices of the features, lengths and codes; the longest of them."""
+
+    @property
+    def features(self) -> Ints: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def table_features(self) -> Ints: ...
+    @property
+    def table_sizes(self) -> UInts32: ...
+    @property
+    def table_codes(self) -> UInts32: ...
+
+
 @dataclass(frozen=True, eq=False)
 class ArcVariances:
     """Of all arcs of a dense lattice, (n_labels**order,)."""
@@ -201,7 +216,7 @@ class ArcVariances:
     n_labels: int
     arcs: Floats
 
-    def of(self, plan: ChainPlan) -> Floats:
+    def of(self, plan: Tabled) -> Floats:
         """Those of the longest patterns, summed over the labels left out."""
         out, variances = np.zeros(len(plan.table_features)), self.arcs
         for k in range(plan.order, 1, -1):
@@ -228,7 +243,7 @@ class KnownVariances:
     variances: Floats
     others: float
 
-    def of(self, plan: ChainPlan) -> Floats:
+    def of(self, plan: Tabled) -> Floats:
         features = plan.features[plan.table_features]
         if not len(self.features):
             return np.ones(len(features))

@@ -92,7 +92,7 @@ class MaxObjective:
 
     def compile(self, features: Ints) -> ChainPlan:
         """Arrays for a sorted set of features."""
-        return self.chain.compile(features)
+        return self.chain.compile_dense(features)
 
     def close(self) -> None:
         """End the threads."""
