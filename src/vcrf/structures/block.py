@@ -19,7 +19,7 @@ from vcrf.graphs.parts import PartSpace
 from vcrf.problem.gathered import BlockProblem
 from vcrf.structures.chain import Chain
 from vcrf.structures.pair_plan import PairPlan
-from vcrf.structures.pairs import may_use_pairs
+from vcrf.structures.pairs import PairSums, may_use_pairs
 from vcrf.structures.plan import ChainPlan
 from vcrf.structures.structure import Purpose, wanted
 from vcrf.structures.sums import ArcVariances, ChainSums
@@ -105,7 +105,7 @@ class Block:
         self.problem, self.numbers, self.is_shared, self.loss = problem, numbers, is_shared, loss
         self._lock = threading.RLock()
         self._plan: tuple[int, Ints, ChainPlan | PairPlan] | None = None
-        self._sums: tuple[int, ChainSums] | None = None
+        self._sums: tuple[int, ChainSums | PairSums] | None = None
 
     def __reduce__(self) -> Any:
         return Block, (self.problem, self.numbers, self.is_shared, self.loss)
@@ -201,7 +201,7 @@ class Block:
             self._plan = asked.plan, index, self.chain.compile(own)
         return self._plan[1:]
 
-    def _at(self, asked: Asked, features: Ints, w: Floats) -> ChainSums:
+    def _at(self, asked: Asked, features: Ints, w: Floats) -> ChainSums | PairSums:
         """The sums at the weights: of the task before, or of a pass."""
         index, plan = self._compiled(asked, features)
         if self._sums is None or self._sums[0] != asked.weights:

@@ -26,6 +26,7 @@ from vcrf.structures.pair_plan import PairPlan, compile_pairs
 from vcrf.structures.pair_scan import scan_pairs
 from vcrf.structures.pairs import (
     PAIRS_PER_SCAN,
+    PairPotentials,
     PairSets,
     PairSums,
     is_sparse,
@@ -137,7 +138,7 @@ class Chain:
         purpose: Purpose = Purpose.GRADIENT,
         order: int = 1,
         warm: None = None,  # noqa: ARG002 - sums over chains need no start
-    ) -> ChainPotentials:
+    ) -> ChainPotentials | PairPotentials:
         """The plan at the weights; `order` is the length of the longest patterns that are asked for besides its own."""
         if isinstance(plan, PairPlan):
             is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
@@ -145,6 +146,12 @@ class Chain:
                 is_scan = purpose is Purpose.SCAN
                 return pair_potentials(self, plan, w, is_scan, has_outer=is_scan and order > 1)
             plan = plan.whole
+        return self.prepare_dense(plan, w, loss, purpose, order)
+
+    def prepare_dense(
+        self, plan: ChainPlan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
+    ) -> ChainPotentials:
+        """The same, never for passes over weighted pairs."""
         if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
             return arc_potentials(self, plan, w)
         order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
@@ -162,7 +169,7 @@ class Chain:
         problem = self.problem
         return empty_output(problem.text.n_sentences, problem.n_tokens, problem.n_labels, n_slots)
 
-    def gradient(self, sums: ChainSums) -> Floats:
+    def gradient(self, sums: ChainSums | PairSums) -> Floats:
         """Gradient of sum_i weight_i value_i on the plan's features."""
         if isinstance(sums, PairSums):
             return sums.gradient
@@ -178,7 +185,7 @@ class Chain:
     def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
         return gradient_of(plan, residuals, slots, plain, self.spare, self.workers, power)
 
-    def curvature(self, sums: ChainSums, variances: ArcVariances | KnownVariances | None) -> Floats:
+    def curvature(self, sums: ChainSums | PairSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
 
         A residual r = weight * (p - truth) has the variance weight * p (1 - p) = |r| - r^2 / weight.
@@ -208,7 +215,7 @@ class Chain:
         beyond = 2 if any(len(found.columns.get(kind, ())) for kind in self.problem.pair_kinds) else 1
         return found._replace(longest=self.problem.order, beyond=beyond)
 
-    def scan(self, sums: ChainSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
+    def scan(self, sums: ChainSums | PairSums, gradient: Floats, wanted: Wanted, may_stop: bool = False) -> Scan:
         """All candidates whose |gradient| exceeds their limit, from sums for a scan and the gradient of their plan.
 
         On the automaton, longer patterns than 2 are only looked at if their parts have counts above the limits. A
@@ -245,13 +252,15 @@ class Chain:
         """What a Hessian of thousands of features costs, about."""
         return 300.0 if self.is_dense else 50.0
 
-    def hessian(self, sums: ChainSums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
+    def hessian(self, sums: ChainSums | PairSums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
         """Weighted sum of the covariances of the chosen features (indices into the plan), from sums for a Hessian.
 
         Exact on the dense lattice with stride 1; else from one of `stride` sentences. On the automaton, fine enough for
         gradients of the size `scale`.
         """
         potentials = sums.potentials
+        if isinstance(sums, PairSums):
+            raise TypeError("No Hessian from passes over weighted pairs.")
         if isinstance(potentials, ArcPotentials):
             return arc_hessian(potentials, sums, chosen, stride, scale)
         if isinstance(potentials, DensePotentials):

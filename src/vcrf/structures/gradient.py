@@ -8,7 +8,7 @@ from vcrf import kernels
 from vcrf.structures.plan import ChainPlan, GroupEntries
 from vcrf.structures.sums import Spare
 from vcrf.types import Floats
-from vcrf.workers import Workers, cut
+from vcrf.workers import Workers
 
 _BLOCKS = 4
 
@@ -42,29 +42,6 @@ def gradient_of(
             plan.cor_bounds,
         )
         g[plan.cor_features] = out
-    return g
-
-
-def gradient_by_groups(plan: ChainPlan, residuals: Floats, plain: Floats, workers: Workers, power: int = 1) -> Floats:
-    """The same, to the last bit, of a plan without corrections, with sums by key for one group after another.
-
-    A number for each of many labels at each key of all groups would be most of the memory.
-    """
-    g = np.zeros(len(plan))
-    for part in plan.groups:
-        if not np.any(part.n_features):
-            continue
-        first, n_keys = part.offset, part.group.n_keys
-        ptr, row_ptr = plan.key_ptr[first : first + n_keys + 1], plan.row_ptr[first : first + n_keys + 1]
-        by_key = np.empty((n_keys, residuals.shape[1]))  # row 0 is no key
-        workers.run(
-            lambda a, b, ptr=ptr, row_ptr=row_ptr, by_key=by_key: kernels.gradient.key_residuals(  # type: ignore[misc]
-                ptr, plan.key_positions, row_ptr, residuals, a, b, by_key
-            ),
-            [1 + bound for bound in cut(ptr[1:] - ptr[1], _BLOCKS)],
-        )
-        sum_columns(part, plan, 0, by_key, g, workers, power)
-    g[plan.table_features] = plain
     return g
 
 

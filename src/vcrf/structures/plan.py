@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,8 +71,7 @@ class ChainPlan:
 
     Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
     one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
-    its code the other way round. `arcs` is for passes on a pattern automaton. `scored` is the plan without the keys
-    that have no features, for scores of many labels: see `without_empty_keys`.
+    its code the other way round. `arcs` is for passes on a pattern automaton.
     """
 
     features: Ints
@@ -110,7 +109,6 @@ class ChainPlan:
     arcs: ArcPlan | None = None
     components: ComponentPlan | None = None
     value_pairs: ValuePairs | None = None
-    scored: ChainPlan | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -221,21 +219,6 @@ def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple
             part.n_features, code, part.offset, at, labels, entries, values,
         )  # fmt: skip
     return row_ptr, labels, entries, values
-
-
-def without_empty_keys(plan: ChainPlan) -> ChainPlan:
-    """A plan that scores the same by fewer rows: those of keys with features; row 0 is nothing. For scores alone."""
-    counts = np.diff(plan.row_ptr)
-    parts = plan.components
-    of_values = np.zeros_like(counts) if parts is None else np.diff(parts.row_ptr)
-    kept = np.flatnonzero((counts > 0) | (of_values > 0))
-    number = np.zeros(len(counts), np.uint32)
-    number[kept] = np.arange(1, len(kept) + 1)
-    zeros = np.zeros(2, np.int64)
-    row_ptr = np.concatenate([zeros, np.cumsum(counts[kept])])
-    if parts is not None:
-        parts = replace(parts, row_ptr=np.concatenate([zeros, np.cumsum(of_values[kept])]))
-    return replace(plan, rows=number[plan.rows], row_ptr=row_ptr, row_bounds=cut(row_ptr, _BLOCKS), components=parts)
 
 
 def _compile_corrections(

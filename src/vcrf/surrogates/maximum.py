@@ -111,7 +111,7 @@ class MaxObjective:
         """The sequences worth the most at w; their values are f_i."""
         self.n_passes += 1
         no_loss = TrainingLoss(np.zeros(self.problem.text.n_sentences))
-        return find_best(self.chain.prepare(plan, w, no_loss, Purpose.GRADIENT, 2), self._loss, self._kappas)
+        return find_best(self.chain.prepare_dense(plan, w, no_loss, Purpose.GRADIENT, 2), self._loss, self._kappas)
 
     def check_memory(self, limits: dict[int, Floats]) -> None:
         """Refuse, before any work, a problem whose scan would not fit."""
