@@ -46,12 +46,12 @@ def pairs_kept(is_kept: bool) -> Iterator[None]:
 @contextmanager
 def for_few_labels() -> Iterator[None]:
     """Small problems take the pairs that have a weight, and classes of labels, too, however many."""
-    saved = pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS
-    pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS = 1, 0, 0, 4
+    saved = pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs.TOKENS
+    pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs.TOKENS = 1, 0, 0, 4
     try:
         yield
     finally:
-        pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs._TOKENS = saved
+        pairs.MANY_LABELS, pairs._ARCS_PER_PAIR, pairs._ARCS_PER_CLASS_PAIR, pairs.TOKENS = saved
 
 
 @dataclass(frozen=True, repr=False)

@@ -59,6 +59,15 @@ def sum_values(sets: LabelSets, ptr: Ints, values: UInts32, residuals: Floats, o
 
 
 @kernel
+def sum_labels(sets: LabelSets, residuals: Floats, out: Floats) -> None:
+    """out[label] += the residuals of all tokens."""
+    for t in range(len(sets.of_token)):
+        s, at = np.int64(sets.of_token[t]), sets.cells[t]
+        for k in range(sets.ptr[s], sets.ptr[s + 1]):
+            out[sets.labels[k]] += residuals[at + k - sets.ptr[s]]
+
+
+@kernel
 def subtract_cells(sets: LabelSets, residuals: Floats, of: LabelSets, others: Floats) -> None:
     """Subtract numbers of some of the labels from those of all."""
     for t in range(len(sets.of_token)):

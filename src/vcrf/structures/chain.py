@@ -143,8 +143,7 @@ class Chain:
         if isinstance(plan, PairPlan):
             is_plain = purpose is not Purpose.HESSIAN and loss.automata is None
             if is_plain and (self.problem.known is not None or is_sparse(plan, self.problem.n_labels)):
-                is_scan = purpose is Purpose.SCAN
-                return pair_potentials(self, plan, w, is_scan, has_outer=is_scan and order > 1)
+                return pair_potentials(self, plan, w, purpose is Purpose.SCAN)
             plan = plan.whole
         return self.prepare_dense(plan, w, loss, purpose, order)
 

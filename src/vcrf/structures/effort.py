@@ -11,7 +11,7 @@ from vcrf import scratch
 from vcrf.errors import BudgetError, LargeProblemWarning
 from vcrf.machine import total_memory
 from vcrf.problem import Problem
-from vcrf.structures.pairs import PARTS
+from vcrf.structures.pairs import PARTS, TOKENS
 from vcrf.types import Bools
 
 # From here on an estimate is worth a warning.
@@ -19,8 +19,9 @@ LONG_SECONDS, LARGE_BYTES = 60.0, 2e9
 # Nanoseconds of one thread for an arc at a token, and for a tag pattern at an occurrence of a column; measured with 300
 # to 1,300 labels, whose tables are too large for the fast part of the memory.
 _NANOSECONDS = 3.0
-# A product of matrices takes such a share of that for an entry, and a label at a token so many times as long.
-_PRODUCT, _PER_LABEL = 0.05, 20.0
+# Of passes over weighted pairs: for a label at a token, for a pair of labels in a product of matrices, and for a label
+# at an occurrence of a column in a scan; measured with 845 labels. Bytes that features take for each token.
+_PER_LABEL, _PER_PRODUCT, _PER_SCANNED, _PER_TOKEN = 20.0, 0.05, 0.4, 3000
 # Tables of all arcs that a pass has besides the two of each block; arrays of a number for each label at each token.
 _TABLES, _ARRAYS = 5, 4
 
@@ -60,6 +61,8 @@ def estimate(
 
     With pairs passes look at those that have a weight alone, see `structures.pairs`.
     """
+    if has_pairs:
+        return _of_pairs(problem, keep, threads)
     n_tokens, n_labels = problem.n_tokens, float(problem.n_labels)
     order = problem.order if is_dense else min(problem.order, 2)
     n_arcs, n_states = n_labels**order, n_labels ** max(order - 1, 1)
@@ -68,14 +71,29 @@ def estimate(
     if problem.components is not None:
         of_values = float(counts[keep & problem.has_order(problem.component_kind)].sum())
         n_scanned += of_values * len(problem.components) + n_tokens * len(problem.components.labels)
-    # The bias's pairs are a product of matrices; what is left are labels and few pairs.
-    per_token = _PRODUCT * n_arcs + _PER_LABEL * n_labels if has_pairs else n_arcs
-    n_scanned -= n_tokens * n_arcs if has_pairs else 0.0
-    seconds = 1e-9 * _NANOSECONDS * (n_tokens * per_token + n_scanned) / min(threads, n_blocks)
-    tables = (2 * PARTS + _TABLES if has_pairs else 2 * n_blocks + _TABLES) * n_arcs
-    messages = 2.0 * n_tokens * n_states if is_dense and order > 1 and not has_pairs else 0.0
+    seconds = 1e-9 * _NANOSECONDS * (n_tokens * n_arcs + n_scanned) / min(threads, n_blocks)
+    tables = (2 * n_blocks + _TABLES) * n_arcs
+    messages = 2.0 * n_tokens * n_states if is_dense and order > 1 else 0.0
     least, most = (8.0 * (tables + messages + rows * n_tokens * n_labels) for rows in (1, _ARRAYS))
     return Effort(seconds, least, most)
+
+
+def _of_pairs(problem: Problem, keep: Bools, threads: int) -> Effort:
+    """A scan over weighted pairs: two passes, a product of matrices, every label wherever a column occurs."""
+    counts, n_labels, n_tokens = np.diff(problem.columns.ptr), float(problem.n_labels), problem.n_tokens
+    n_cells = n_tokens * n_labels if problem.possible is None else float(problem.possible.cells[-1])
+    n_scanned = float(counts[keep & problem.has_order(1)].sum()) * n_cells / max(n_tokens, 1)
+    of_values, values_a_label = 0.0, 0.0
+    if problem.components is not None:
+        n_scanned += float(counts[keep & problem.has_order(problem.component_kind)].sum()) * len(problem.components)
+        of_values, values_a_label = n_tokens * float(len(problem.components)), len(problem.components.labels) / n_labels
+    product = n_tokens * n_labels**2 if problem.order > 1 else 0.0
+    nanoseconds = 2.0 * _PER_LABEL * n_cells * (1.0 + values_a_label / 5.0)
+    nanoseconds += _PER_PRODUCT * product + _PER_SCANNED * n_scanned
+    # A scan has a number for each label of each token, and for each component value; and tables of all pairs.
+    least = 8.0 * (n_cells + of_values)
+    most = least + 8.0 * (2 * PARTS + _TABLES) * n_labels**2 + _PER_TOKEN * n_tokens
+    return Effort(1e-9 * nanoseconds / min(threads, PARTS), least, most + 16.0 * threads * TOKENS * n_labels)
 
 
 def _size(problem: Problem) -> str:

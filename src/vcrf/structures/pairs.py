@@ -4,9 +4,10 @@ Pairs of component values are pairs of classes of labels (`structures.value_pair
 classes' table, and the pairs that have a weight of their own. Tokens may have some of the labels alone: what they
 cannot have costs nothing.
 
-A pass goes through the sentences in blocks and hands residuals to features at once; only a scan keeps them. The scan of
-plain pairs is one product of matrices: expected counts are factors times sum_t alpha[t-1, a] back[t, b]. Nothing is
-left out; Hessians, losses with automata, and pairs with words are done on the dense lattice.
+A pass goes through the sentences in blocks and hands residuals to features at once; only a scan keeps them. It finds
+pairs by a product of matrices: expected counts are factors times sum_t alpha[t-1, a] back[t, b]. A pair is no more
+often than its labels, so those whose counts are below the limit are in no pair that a scan looks for, and are left out
+of the product. Hessians, losses with automata and pairs with words are done on the dense lattice.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ARCS_PER_CLASS_PAIR = 2
 # A pair counts as work at one of so many tokens: four times as many join the working set at a scan, the worst first.
 PAIRS_PER_SCAN = 2000
 # Sums of all pairs are made in so many parts, of so many tokens at a time.
-PARTS, _TOKENS = 4, 4096
+PARTS, TOKENS = 4, 4096
 # A difference that is smaller than this share of what it started from has lost digits; a factor below this may have.
 _CANCELS, _TINY = 1e-4, 1e-200
 
@@ -82,13 +83,13 @@ def _for_kernels(sets: LabelSets) -> KernelSets:
 
 
 class Asked(NamedTuple):
-    """What a visit is for: over which sequences, values alone, variances for residuals; for a scan residuals, pairs."""
+    """What a visit is for: over which sequences, values alone, variances for residuals; all pairs among some labels."""
 
     is_clamped: bool = False
     values_only: bool = False
     is_squared: bool = False
     keeps_residuals: bool = False
-    has_outer: bool = False
+    among: Ints | None = None
 
 
 class Visited(NamedTuple):
@@ -96,9 +97,9 @@ class Visited(NamedTuple):
 
     values (n_sentences,) log of the sum less the true score; at_truth (n_tokens,); residuals (cells,), empty where
     nobody asked; by_feature (n_features,) of single labels and component values; counts (n_pairs,) of the plan's pairs
-    of labels; outer (L, L): alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed over the labels of classes.
-    The last two are empty where nobody asked. `in_logs` (L, L) are counts of all pairs in sentences that were done in
-    the log domain, empty if there are none.
+    of labels; outer (n, n) among the labels asked for: alpha[t-1, a] back[t, b]; of_classes (R, C): the same summed
+    over the labels of classes. The last two are empty where nobody asked. `in_logs` (L, L) are counts of all pairs in
+    sentences that were done in the log domain, empty if there are none.
     """
 
     values: Floats
@@ -124,8 +125,8 @@ class PairSums:
     gradient : of the plan's features
     at_truth : (n_tokens,) residual of the true label
     residuals : (cells,) weight * (posterior - truth), for a scan
-    pairs : (L, L) expected less true counts of pairs of labels, for a scan
-    expected : (L, L) the former alone
+    counts : (n_pairs,) expected, of the plan's pairs of labels
+    mass : (L,) for a scan: expected counts of labels, or true ones where these are more
     n_hard : sentences that were done in the log domain
     """
 
@@ -136,8 +137,8 @@ class PairSums:
     gradient: Floats
     at_truth: Floats
     residuals: Floats
-    pairs: Floats
-    expected: Floats
+    counts: Floats
+    mass: Floats
     n_hard: int
     warm = None
 
@@ -159,10 +160,7 @@ class PairSums:
 
 @dataclass(frozen=True, eq=False)
 class PairPotentials:
-    """A plan at some weights. `is_scan` says whether a pass keeps residuals, `has_outer` whether it sums all pairs.
-
-    `span` is how far scores of pairs differ.
-    """
+    """A plan at some weights; `is_scan`: passes keep residuals; `span` is how far scores of pairs differ."""
 
     chain: Chain
     plan: PairPlan
@@ -170,7 +168,6 @@ class PairPotentials:
     rows: Rows
     pairs: SparsePairs
     is_scan: bool
-    has_outer: bool
     span: float
 
     def values(self, loss: TrainingLoss) -> Floats:
@@ -183,32 +180,57 @@ class PairPotentials:
 
     def sums(self, loss: TrainingLoss, weights: Floats) -> PairSums:
         """One pass, with so much weight on each sentence; one more over allowed labels where some are open."""
-        problem, n_labels = self.chain.problem, self.chain.problem.n_labels
-        asked = Asked(keeps_residuals=self.is_scan, has_outer=self.has_outer)
+        problem, plan = self.chain.problem, self.plan
+        asked = Asked(keeps_residuals=self.is_scan)
         free = self._visit(loss, weights, asked)
         values, at_truth, residuals, gradient = free.values, free.at_truth, free.residuals, free.by_feature
-        counts, of_values = self._counts(loss, weights, free, asked)
-        expected = pairs = self._all_pairs(free)
-        known = np.where(problem.partial_sentences, 0.0, weights)
-        counts, of_values, pairs = self._less(true_pairs(problem, known), counts, of_values, pairs)
+        expected, of_values = self._counts(loss, weights, free, asked)
+        true = true_pairs(problem, np.where(problem.partial_sentences, 0.0, weights))
+        counts = expected - true.reshape(-1)[plan.table_codes]
+        of_values = of_values if plan.value_pairs is None else of_values - plan.value_pairs.label_sums(true)
+        mass = self._mass(weights, free, False)
         if problem.is_partial:
             asked = asked._replace(is_clamped=True)
             truth = self._visit(loss, weights, asked)
             values, at_truth, gradient = values - truth.values, at_truth - truth.at_truth, gradient - truth.by_feature
             more, more_values = self._counts(loss, weights, truth, asked)
-            counts, of_values, pairs = counts - more, of_values - more_values, pairs - self._all_pairs(truth)
+            counts, of_values = counts - more, of_values - more_values
+            mass = np.maximum(mass, self._mass(weights, truth, True))
             if self.is_scan:
                 sets = self.chain.label_sets
                 kernels.cells.subtract_cells(
                     _for_kernels(sets.free), residuals, _for_kernels(sets.clamped), truth.residuals
                 )
-        gradient[self.plan.table_features] = counts
-        if self.plan.value_pairs is not None:
-            gradient[self.plan.value_pairs.features] = of_values
-        return PairSums(
-            self, loss, weights, values, gradient, at_truth, residuals, pairs, expected.reshape(n_labels, -1),
-            free.n_hard,
-        )  # fmt: skip
+        gradient[plan.table_features] = counts
+        if plan.value_pairs is not None:
+            gradient[plan.value_pairs.features] = of_values
+        return PairSums(self, loss, weights, values, gradient, at_truth, residuals, expected, mass, free.n_hard)
+
+    def pairs_among(self, loss: TrainingLoss, weights: Floats, labels: Ints) -> tuple[Floats, Floats]:
+        """Residuals of all pairs among some labels, and their expected counts, (n, n): one more pass."""
+        problem, chosen = self.chain.problem, np.ix_(labels, labels)
+        found = self._among(self._visit(loss, weights, Asked(among=labels)), labels)
+        true = true_pairs(problem, np.where(problem.partial_sentences, 0.0, weights))[chosen]
+        if problem.is_partial:
+            true = true + self._among(self._visit(loss, weights, Asked(is_clamped=True, among=labels)), labels)
+        return found - true, found
+
+    def _mass(self, weights: Floats, found: Visited, is_clamped: bool) -> Floats:
+        """Expected counts of labels, or true ones where these are more, (L,); of no use without residuals.
+
+        A pair is no more often than each of its labels.
+        """
+        problem = self.chain.problem
+        of_token = weights[problem.example_of]
+        if is_clamped:
+            of_token = np.where(problem.partial_sentences[problem.example_of], of_token, 0.0)
+        true = np.bincount(problem.y, of_token, problem.n_labels)
+        if not len(found.residuals):
+            return np.asarray(true)
+        residuals = np.zeros(problem.n_labels)
+        sets = _for_kernels(self.chain.label_sets.of(is_clamped))
+        kernels.cells.sum_labels(sets, found.residuals, residuals)
+        return np.asarray(np.maximum(true, true + residuals))
 
     def curvature(self, sums: PairSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """See `Chain.curvature`: one more pass."""
@@ -220,15 +242,6 @@ class PairPotentials:
             out[plan.value_pairs.features] = of_values
         return out
 
-    def _less(
-        self, true: Floats, counts: Floats, of_values: Floats, pairs: Floats
-    ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
-        """Counts of the plan's pairs, of pairs of values and of all pairs, less the true ones."""
-        values = self.plan.value_pairs
-        counts = counts - true.reshape(-1)[self.plan.table_codes]
-        of_values = of_values if values is None else of_values - values.label_sums(true)
-        return counts, of_values, pairs - true if len(pairs) else pairs
-
     def _counts(self, loss: TrainingLoss, weights: Floats, found: Visited, asked: Asked) -> tuple[Floats, Floats]:
         """Expected counts of the plan's pairs of labels, and of its pairs of component values."""
         values, counts = self.plan.value_pairs, found.counts
@@ -236,19 +249,18 @@ class PairPotentials:
             counts = counts + found.in_logs.reshape(-1)[self.plan.table_codes]
         if values is None:
             return counts, np.zeros(0)
-        if not len(found.outer) and self._cancels(values, found):
-            found = self._visit(loss, weights, asked._replace(has_outer=True))
-        if len(found.outer):
-            return counts, values.label_sums(self._all_pairs(found))
+        if self._cancels(values, found):
+            every = np.arange(self.chain.problem.n_labels)
+            found = self._visit(loss, weights, asked._replace(among=every, keeps_residuals=False))
+            return counts, values.label_sums(self._among(found, every))
         of_values = values.sums(self._of_classes(values, found))
         return counts, of_values + values.label_sums(found.in_logs) if len(found.in_logs) else of_values
 
-    def _all_pairs(self, found: Visited) -> Floats:
-        """Expected counts of all pairs, (L, L), if they were summed."""
-        if not len(found.outer):
-            return found.outer
-        expected = found.outer * self._factors()
-        return expected + found.in_logs if len(found.in_logs) else expected
+    def _among(self, found: Visited, labels: Ints) -> Floats:
+        """Expected counts of the pairs among some labels that were asked for, (n, n)."""
+        chosen = np.ix_(labels, labels)
+        expected = found.outer * self._factors()[chosen]
+        return expected + found.in_logs[chosen] if len(found.in_logs) else expected
 
     # ----- one forward-backward
 
@@ -258,12 +270,14 @@ class PairPotentials:
         label_sets = self.chain.label_sets.of(asked.is_clamped)
         sentences = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, weights, problem.allowed)
         sets, parts = _for_kernels(label_sets), cut(problem.sent_ptr, PARTS)
-        wants_classes = self.plan.value_pairs is not None and not asked.has_outer and not asked.values_only
+        among = np.zeros(0, np.int64) if asked.among is None else asked.among
+        has_outer = asked.among is not None
+        wants_classes = self.plan.value_pairs is not None and not has_outer and not asked.values_only
         shape = self.pairs.base.shape
         values, at_truth = np.zeros(problem.text.n_sentences), np.zeros(problem.n_tokens)
         hard = np.zeros(problem.text.n_sentences, np.uint32)
         residuals = scratch.zeros(int(label_sets.cells[-1]) if asked.keeps_residuals else 0)
-        outer = np.zeros((len(parts) if asked.has_outer else 0, n_labels, n_labels))
+        outer = np.zeros((len(parts), len(among), len(among)))
         of_classes = np.zeros((len(parts) if wants_classes else 0, *shape))
         found = {
             first: kernels.weighted_pairs.Found(values, hard, at_truth, np.zeros(n_pairs), self.plan.zeros())
@@ -275,7 +289,7 @@ class PairPotentials:
         def part(first: int, last: int) -> None:
             number = parts.index(first)
             for t0, t1, order in _blocks(problem, which, first, last):
-                n_outer, n_classes = (t1 - t0 if wanted else 0 for wanted in (asked.has_outer, wants_classes))
+                n_outer, n_classes = (t1 - t0 if wanted else 0 for wanted in (has_outer, wants_classes))
                 kept = kernels.weighted_pairs.Kept(
                     t0, residuals, np.zeros((n_outer, n_labels)), np.zeros((n_outer, n_labels)),
                     np.zeros((n_classes, shape[0])), np.zeros((n_classes, shape[1])),
@@ -285,9 +299,9 @@ class PairPotentials:
                     asked.is_squared, kept, found[first],
                 )  # fmt: skip
                 of_token = weights[problem.example_of[t0:t1], None]
-                if asked.has_outer:
+                if has_outer:
                     deep = of_token[1:] * is_second[t0 + 1 : t1, None]
-                    outer[number] += (kept.messages[:-1] * deep).T @ kept.back[1:]
+                    outer[number] += (kept.messages[:-1, among] * deep).T @ kept.back[1:, among]
                 if wants_classes:
                     of_classes[number] += (kept.before * of_token).T @ kept.here
 
@@ -296,7 +310,7 @@ class PairPotentials:
         by_feature = np.sum([self.plan.gather(here.totals) for here in found.values()], axis=0)
         return Visited(
             values, at_truth, residuals, by_feature, np.sum([here.counts for here in found.values()], axis=0),
-            outer.sum(axis=0) if len(outer) else np.zeros((0, 0)), of_classes.sum(axis=0), in_logs,
+            outer.sum(axis=0), of_classes.sum(axis=0), in_logs,
             int(np.count_nonzero(hard)),
         )  # fmt: skip
 
@@ -370,7 +384,7 @@ class PairPotentials:
 def _blocks(problem: Problem, which: Bools, first: int, last: int) -> list[tuple[int, int, Ints]]:
     """Blocks of sentences: their first token and the one after the last; the sentences asked for, longest first."""
     ptr = problem.sent_ptr[first : last + 1] - problem.sent_ptr[first]
-    bounds = cut(ptr, max(int(ptr[-1]) // _TOKENS, 1))
+    bounds = cut(ptr, max(int(ptr[-1]) // TOKENS, 1))
     out = []
     for a, b in pairwise(bounds):
         chosen = first + a + np.flatnonzero(which[first + a : first + b])
@@ -386,7 +400,7 @@ def _with_loss(sentences: kernels.blocks.Sentences, i: int, t: int, labels: UInt
     return np.asarray(np.where(is_right, scores, scores + sentences.costs[i]))
 
 
-def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool, has_outer: bool) -> PairPotentials:
+def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool) -> PairPotentials:
     """The plan's scores, those of pairs alone."""
     n_labels, values = chain.problem.n_labels, plan.value_pairs
     oldest, newest = np.divmod(plan.table_codes.astype(np.int64), n_labels)
@@ -407,7 +421,7 @@ def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool, has_
         order.astype(np.int64), rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T),
         of_classes, shift,
     )  # fmt: skip
-    return PairPotentials(chain, plan, w, plan.rows(w), pairs, is_scan, has_outer, float(most - least))
+    return PairPotentials(chain, plan, w, plan.rows(w), pairs, is_scan, float(most - least))
 
 
 def true_pairs(problem: Problem, weights: Floats) -> Floats:
