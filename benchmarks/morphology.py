@@ -1,13 +1,16 @@
 """Bundles of UPOS and features: whole labels with and without components, CRFsuite beside them, growth with labels.
 
     python benchmarks/morphology.py [tamil:upos+feats basque:upos+feats tamil:xpos] [--sentences N] [--limit S]
-                                    [--systems whole components crfsuite] [--jobs 1]
+                                    [--systems whole components pairs known crfsuite half partial]
+                                    [--jobs 1]
     python benchmarks/morphology.py --growth 100 200 500 1000 2000 [--tokens 5000]
 
 Prints Markdown rows as they end, each of a process of its own, and the difference that components make. Trees are
 `../shared/data/graphs/NAME-trees.conllu.gz`; trained on the split train, measured on test. `whole` is `VCRF()`,
-`components` adds `components="all"`, or "positions".
-CRFsuite gets the usual attributes (see `peers`) and its default L2 strength, by `--passes` iterations at the most.
+`components` adds `components="all"`, or "positions"; `pairs` adds `component_pairs="all"` to that, and `known` adds
+`known_labels=5`. `half` takes the first half of the sentences with components, `partial` that and the UPOS of the others.
+CRFsuite gets the usual attributes (see `peers`) and its default L2 strength, by `--passes` iterations at the most, and
+is ended after `--limit` seconds of the processor.
 `--growth` takes invented sentences with so many labels at a fixed number of tokens: seconds a pass, the mean of the
 first 30 at order 2, scans among them. Seconds are those of the processor; compiling is not in them.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -27,12 +31,16 @@ from typing import Any
 import numpy as np
 
 from vcrf import VCRF
-from vcrf.data import read_corpus
+from vcrf.data import open_bundles, read_corpus
 from vcrf.data.bundles import is_bundle
 from vcrf.metrics import compare, morphology, token_error
 
 TREES = Path(__file__).parents[2] / "shared" / "data" / "graphs"
-SYSTEMS = ("whole", "components", "crfsuite")
+SYSTEMS = ("whole", "components", "pairs", "known", "crfsuite")
+# Two tagsets: the first half of the sentences alone, and with the other half's UPOS.
+HALVES = ("half", "partial")
+# Whose differences are printed.
+PAIRED = (("whole", "components"), ("components", "pairs"), ("components", "known"), ("crfsuite", "components"), HALVES)
 
 
 def _read(name: str, tag: str, split: str, options: argparse.Namespace) -> tuple[Any, Any]:
@@ -46,10 +54,16 @@ def _train(system: str, X: Any, y: Any, X_test: Any, options: argparse.Namespace
     """Predicted labels, and what is to be said of training."""
     if system == "crfsuite":
         return _train_crfsuite(X, y, X_test, options)
-    more = {}
-    if system == "components":
+    more: dict[str, Any] = {}
+    if system != "whole":
         more["components"] = "all" if is_bundle(y[0][0]) else "positions"
-    VCRF(**more).fit([["a", "b"]] * 2, [["U=A", "U=B"]] * 2)
+    if system == "pairs":
+        more["component_pairs"] = "all"
+    if system == "known":
+        more["known_labels"] = 5
+    if system in HALVES:
+        X, y = _halves(X, y, system)
+    VCRF(**more).fit([["a", "b"]] * 2, [["U=A", "U=B"]] * 2 if is_bundle(y[0][0]) else [["AB", "AC"]] * 2)
     began = time.process_time()
     tagger = VCRF(**more, n_jobs=options.jobs, callback=lambda _: time.process_time() - began > options.limit).fit(X, y)
     return tagger.predict(X_test), {
@@ -60,10 +74,22 @@ def _train(system: str, X: Any, y: Any, X_test: Any, options: argparse.Namespace
     }
 
 
+def _halves(X: Any, y: Any, system: str) -> tuple[Any, Any]:
+    """The first half, and of the other half the sets of labels that have the same UPOS."""
+    n = len(X) // 2
+    if system == "half":
+        return X[:n], y[:n]
+    labels = {label for sentence in y[:n] for label in sentence}
+    upos = [[label.partition("|")[0] for label in sentence] for sentence in y[n:]]
+    return X, y[:n] + open_bundles(upos, labels)
+
+
 def _train_crfsuite(X: Any, y: Any, X_test: Any, options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     import peers
     import pycrfsuite
 
+    spent = int(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + int(options.limit), spent + int(options.limit) + 1))
     trainer = pycrfsuite.Trainer(verbose=False)
     for tokens, labels in zip(X, y, strict=True):
         trainer.append(pycrfsuite.ItemSequence(peers.usual_attributes(tokens)), labels)
@@ -130,6 +156,8 @@ def _apart(command: list[str], options: argparse.Namespace) -> dict[str, Any]:
     if options.sentences:
         more += ["--sentences", str(options.sentences)]
     done = subprocess.run([sys.executable, __file__, *command, *more], capture_output=True, text=True, check=False)
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"failed": f"ended after {options.limit:.0f} s of the processor"}
     if done.returncode:
         return {"failed": (done.stderr.strip().splitlines() or ["?"])[-1][:100]}
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -147,14 +175,14 @@ def _row(data: str, system: str, found: dict[str, Any]) -> str:
     )
 
 
-def _difference(runs: dict[str, dict[str, Any]]) -> str:
-    """Whole labels with and without components on the same sentences, by permutation of sentences."""
-    whole, parts = runs.get("whole", {}), runs.get("components", {})
-    if "predicted" not in whole or "predicted" not in parts:
+def _difference(runs: dict[str, dict[str, Any]], first: str, second: str) -> str:
+    """Errors of two systems on the same sentences, by permutation of sentences."""
+    a, b = runs.get(first, {}), runs.get(second, {})
+    if "predicted" not in a or "predicted" not in b:
         return ""
-    found = compare(whole["true"], whole["predicted"], parts["predicted"])
+    found = compare(a["true"], a["predicted"], b["predicted"])
     return (
-        f"whole less components: {100 * found.difference:+.2f} ({100 * found.low:+.2f} to {100 * found.high:+.2f}), "
+        f"{first} less {second}: {100 * found.difference:+.2f} ({100 * found.low:+.2f} to {100 * found.high:+.2f}), "
         f"p = {found.p_value:.2g}"
     )
 
@@ -163,7 +191,7 @@ def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", nargs="*", default=["tamil:upos+feats", "basque:upos+feats", "tamil:xpos"])
-    parser.add_argument("--systems", nargs="*", default=SYSTEMS, choices=SYSTEMS)
+    parser.add_argument("--systems", nargs="*", default=SYSTEMS, choices=SYSTEMS + HALVES)
     parser.add_argument("--growth", nargs="*", type=int)
     parser.add_argument("--sentences", type=int, default=0)
     parser.add_argument("--tokens", type=int, default=5000)
@@ -195,7 +223,8 @@ def main() -> None:
         for system in options.systems:
             runs[system] = _apart([data, "--one", system], options)
             print(_row(data, system, runs[system]), flush=True)
-        print(_difference(runs), flush=True)
+        for first, second in PAIRED:
+            print(_difference(runs, first, second), flush=True)
 
 
 if __name__ == "__main__":
