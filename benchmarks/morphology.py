@@ -1,8 +1,8 @@
 """Bundles of UPOS and features: whole labels with and without components, CRFsuite beside them, growth with labels.
 
     python benchmarks/morphology.py [tamil:upos+feats basque:upos+feats tamil:xpos] [--sentences N] [--limit S]
-                                    [--systems whole components pairs known crfsuite half partial]
-                                    [--jobs 1]
+                                    [--systems whole components pairs known crfsuite half
+                                     partial] [--jobs 1]
     python benchmarks/morphology.py --growth 100 200 500 1000 2000 [--tokens 5000]
 
 Prints Markdown rows as they end, each of a process of its own, and the difference that components make. Trees are

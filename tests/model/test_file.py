@@ -597,7 +597,7 @@ def test_a_newer_version_is_refused(content):
     """With the advice to upgrade."""
     parts = Parts(content)
     parts.document["version"] = container.VERSION + 1
-    with pytest.raises(InputError, match=r"m: the model file has format version 5, this vcrf reads up to 4. Upgrade"):
+    with pytest.raises(InputError, match=r"m: the model file has format version 6, this vcrf reads up to 5. Upgrade"):
         estimator_file.from_buffer(parts.assemble(), "m")
 
 
