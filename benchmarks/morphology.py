@@ -8,7 +8,7 @@
 Prints Markdown rows as they end, each of a process of its own, and the difference that components make. Trees are
 `../shared/data/graphs/NAME-trees.conllu.gz`; trained on the split train, measured on test. `whole` is `VCRF()`,
 `components` adds `components="all"`, or "positions"; `pairs` adds `component_pairs="all"` to that, and `known` adds
-`known_labels=5`. `half` takes the first half of the sentences with components, `partial` that and the UPOS of the others.
+`known_labels=5`. `half` takes the first half of the sentences with components, `partial` that and the UPOS of the rest.
 CRFsuite gets the usual attributes (see `peers`) and its default L2 strength, by `--passes` iterations at the most, and
 is ended after `--limit` seconds of the processor.
 `--growth` takes invented sentences with so many labels at a fixed number of tokens: seconds a pass, the mean of the
