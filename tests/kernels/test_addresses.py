@@ -196,6 +196,12 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
         "lbfgs": {"two_loop": [s(3, n), s(3, n), np.array([2, 0, 1]), f(n), np.arange(n) % 3 != 1, f(n)]},
         "one_sentence": {"add": [f(2 * n), n, 0.7, f(2 * n), n, n]},
         "pairs": {"add_pairs": [f(6 * n), f(6 * n), 6, n, 0.7, f(n * n)]},
+        "pair_lanes": {
+            "to_lanes": [f(3 * n), np.array([0, n, 2 * n]), f(3), 3, n, 4, f(4 * n)],
+            "from_lanes": [f(4 * n), 3, n, 4, np.array([2, 0, 1]), f(3, n)],
+            "sum_pairs": [3, np.array([0, 1, 4, 10]), c.below(3, 10), f(10), n, f(3 * n), f(3 * n)],
+            "count_pairs": [3, np.array([0, 1, 4, 10]), c.below(3, 10), f(10), n, f(3 * n), f(3 * n), f(10)],
+        },
         "pattern_arcs": {
             "take_posteriors": [n, state, f(arcs), f(arcs * n), f(states * n), 0, f(states * n)],
             "arc_values": [n, state, f(arcs), f(states * n), 0, f(arcs * n)],
@@ -231,10 +237,7 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
         },
         "weighted_pairs": {
             "_enter": [f(3), f(n, 3), f(n)],
-            "_step": [
-                n, entries, c.below(n, 3 * n), f(3 * n), f(3 * n), c.below(2, n), c.below(2, n), f(2, 2), f(2), f(n),
-                f(n),
-            ],
+            "_add_one": [0.7, f(n)],
             "_scaled": [f(n), f(n), 0.7, f(n)],
         },
     }  # fmt: skip
@@ -254,7 +257,9 @@ def _cases(n: int) -> dict[tuple[str, str], list[Any]]:
 _LEFT_OUT = {
     ("dual_ascent", "visit"), ("pairs", "pair_pass"), ("pattern_lanes", "_count_lost"), ("pattern_lanes", "_overlap"),
     ("pattern_groups", "_pull"), ("pattern_groups", "_push"), ("pattern_scan", "joint_rows"),
-    ("weighted_pairs", "_count"),
+    *(("weighted_pairs", name) for name in ("_step", "_count_from", "_count_to")), ("cells", "scan_cells"),
+    *(("token_rows", f"_add_{name}") for name in ("sparse", "table", "some")), ("token_rows", "_expand_values"),
+    *(("token_rows", f"_sum_{name}") for name in ("sparse", "table")),
 }  # fmt: skip
 
 
