@@ -30,7 +30,7 @@ from vcrf.families import (
 )
 from vcrf.lattice import DenseLattice
 from vcrf.model import Model
-from vcrf.model.build import build_model, split_weights
+from vcrf.model.build import build_model
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Problem, build_problem
 from vcrf.solvers.result import SolverResult, Status
@@ -198,7 +198,7 @@ def test_split_weights_are_the_shares_of_the_penalty(norm: str) -> None:
     bound = penalty_for(problem, norm).bind(problem)
     result = fake_result(problem, 60, 4)
     groups = bound.groups_of(result.features)
-    feature, member, weights = split_weights(bound, groups, result.weights)
+    feature, member, weights = bound.split(groups, result.weights)
     expected = [
         (i, int(bound.ptr[group]) + inside, share)
         for i, (group, w) in enumerate(zip(groups.tolist(), result.weights.tolist(), strict=True))

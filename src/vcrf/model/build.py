@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf import kernels
 from vcrf.families.explicit import AttributeText, NamedFeature
 from vcrf.families.templates import Template
 from vcrf.families.text import Text
@@ -93,30 +92,11 @@ class _SourceRows(NamedTuple):
     weights: Floats
 
 
-def split_weights(penalty: BoundPenalty, groups: Ints, w: Floats) -> tuple[Ints, Ints, Floats]:
-    """`BoundPenalty.shares` of many features at once: (feature, member of all members, weight) arrays."""
-    counts = np.diff(penalty.ptr)[groups]
-    feature = np.repeat(np.arange(len(w)), counts)
-    starts = np.cumsum(counts) - counts
-    member = np.repeat(penalty.ptr[groups] - starts, counts) + np.arange(len(feature))
-    if penalty.is_smooth_part:
-        slope, value = np.empty(len(w)), np.empty(len(w))
-        kernels.penalty.slopes(groups, np.abs(w), penalty.ptr, penalty.member_l1, penalty.member_l2, slope, value)
-        sizes = np.maximum(slope[feature] - penalty.member_l1[member], 0.0) / penalty.member_l2[member]
-        parts = np.sign(w)[feature] * sizes
-    else:
-        is_cheapest = penalty.member_l1[member] == penalty.group_thresholds[groups][feature]
-        n_cheapest = np.bincount(feature, is_cheapest, len(w))
-        parts = np.where(is_cheapest, w[feature] / n_cheapest[feature], 0.0)
-    kept = np.flatnonzero(parts)
-    return feature[kept], member[kept], parts[kept]
-
-
 def split_features(problem: Candidates, penalty: BoundPenalty, features: Ints, w: Floats) -> Entries:
     """Weights of merged features as weights of their attributes, sorted by source."""
     columns, lengths, codes = problem.split_features(features)
     groups = penalty.groups_of(features)
-    feature, member, weights = split_weights(penalty, groups, w)
+    feature, member, weights = penalty.split(groups, w)
     sources = penalty.member_sources[member]
     order = np.argsort(sources, kind="stable")
     feature = feature[order]

@@ -1,5 +1,7 @@
 """Penalties weighted by family: sum_k l1_k ||w_k||_1 + l2_k ||w_k||^2 / 2, on merged columns.
 
+Where families have norms of their own, or l2_k |w|^p / p takes the place of the square: see `NormsByFamily`.
+
 A merged column stands for several attributes, perhaps of several families. Its weight W is the sum of theirs,
 and its penalty the cheapest way to split W among them (infimal convolution), so that the optimum is
 that of the unmerged problem:
@@ -8,13 +10,17 @@ that of the unmerged problem:
     L2        W^2 / (2 sum_k 1/l2_k), shares proportional to 1/l2_k
     elastic   slope mu(W) with sum_k (mu - l1_k)_+ / l2_k = |W|, shares (mu - l1_k)_+ / l2_k
 
+    in general    slope mu(W) with sum_k ((mu - l1_k)_+ / l2_k)^(1 / (p_k - 1)) = |W|, but no more than the least l1_k
+                  of members without an l2 part, which share what is left
+
 Strengths are those of families, or of families and columns: l2 may grow with the column's count, and a feature may pay
 a part of its own. Members of a column occur at the same tokens, so that what the column adds is one number for all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,6 +31,27 @@ from vcrf.errors import InputError
 from vcrf.families.keys import take_rows
 from vcrf.problem import Candidates
 from vcrf.types import Floats, Ints
+
+NORMS = ("l1", "l2", "elastic", "lp")
+DEFAULT_POWER = 1.5
+
+
+def check_norm(norm: str, l1_ratio: float, power: float) -> None:
+    """Refuse a norm that there is not, or one whose number it cannot have."""
+    if norm not in (*NORMS, "group", "family"):
+        raise InputError(f"`norm` must be 'l1', 'l2', 'elastic', 'lp', 'group' or 'family', got {norm!r}.")
+    if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
+        raise InputError(
+            f"`l1_ratio` must lie between 0 and 1, both excluded, for the elastic net, got {l1_ratio}. "
+            "At 0 that is `norm='l2'`, at 1 `norm='l1'`."
+        )
+    if norm == "family" and not 1.0 < power <= 2.0:
+        raise InputError(f"`p` must lie above 1 and be at most 2 for `norm='family'`, got {power}.")
+    if norm == "lp" and not 1.0 < power < 2.0:
+        raise InputError(
+            f"`p` must lie between 1 and 2, both excluded, for `norm='lp'`, got {power}. At 1 that is `norm='l1'`, at "
+            "2 `norm='l2'`."
+        )
 
 
 class OwnPart(NamedTuple):
@@ -57,12 +84,15 @@ class FamilyPenalty:
         more tokens decide a weight, the more strength it takes to matter.
     own : OwnPart, optional
         What features pay each on their own, added to their family's strengths (before l2 is multiplied).
+    powers : (n_families,) float64 in (1, 2], optional
+        The p of each family: it pays l2 |w|^p / p in place of the square, or nothing but l1 where its l2 is 0.
     """
 
     l1: Floats
     l2: Floats
     count_power: float = 0.0
     own: OwnPart | None = None
+    powers: Floats | None = None
 
     def __post_init__(self) -> None:
         parts = [("l1", self.l1), ("l2", self.l2)]
@@ -73,7 +103,12 @@ class FamilyPenalty:
         for name, strengths in parts:
             if np.any(~(strengths >= 0.0)):
                 raise InputError(f"Strengths must not be negative: got {name} = {strengths.min()}.")
-        if np.any(is_quadratic) and not np.all(is_quadratic):
+        if self.powers is not None:
+            if np.any(~((self.powers > 1.0) & (self.powers <= 2.0))):
+                raise InputError(f"Powers must lie in (1, 2]: got {self.powers.tolist()}.")
+            if np.any(self.typical_l1 + self.typical_l2 == 0.0):
+                raise InputError("Some family has strength 0: with norms by family, or lp, all must be positive.")
+        elif np.any(is_quadratic) and not np.all(is_quadratic):
             raise InputError("The l2 strengths must be zero for all families or positive for all.")
         if not np.isfinite(self.count_power):
             raise InputError(f"`count_power` must be a number, got {self.count_power}.")
@@ -87,7 +122,7 @@ class FamilyPenalty:
     def is_l2_alone(self) -> bool:
         """Whether no strength but infinite ones, which switch a family off, is linear."""
         has_l1 = np.any(self.l1[np.isfinite(self.l1)] > 0.0) or (self.own is not None and np.any(self.own.l1 > 0.0))
-        return self.has_l2 and not has_l1
+        return self.has_l2 and not has_l1 and self.powers is None
 
     @property
     def typical_l1(self) -> Floats:
@@ -102,38 +137,49 @@ class FamilyPenalty:
     def with_l2_times(self, factor: float) -> FamilyPenalty:
         """The same with other l2 strengths."""
         own = None if self.own is None else self.own._replace(l2=factor * self.own.l2)
-        return FamilyPenalty(self.l1, factor * self.l2, self.count_power, own)
+        return replace(self, l2=factor * self.l2, own=own)
+
+    def times(self, factors: float | Floats) -> FamilyPenalty:
+        """The same with all strengths times a factor, or times one for each family."""
+        own = self.own
+        if own is not None:
+            own = own._replace(l1=factors * own.l1, l2=factors * own.l2)
+        return replace(self, l1=factors * self.l1, l2=factors * self.l2, own=own)
 
     @classmethod
     def from_strengths(
         cls,
         strengths: Floats,
-        norm: str,
+        norm: str | Sequence[str],
         l1_ratio: float = 0.5,
         count_power: float = 0.0,
         own: tuple[Floats, Floats, Floats] | None = None,
+        power: float = DEFAULT_POWER,
     ) -> FamilyPenalty:
         """c_k |w| (norm "l1"), c_k w^2 / 2 ("l2"), or c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) ("elastic").
 
-        For the group norm ("group") l1 has the strengths of the groups; see `solvers.group`. With `own` = (strengths,
-        sizes, mean_sizes) the c of a feature is that of its family + own strength[family] * sizes[length, column].
+        "lp" is c_k |w|^p / p, p the `power`; a list of these has the norm of each family. For the group norm ("group")
+        l1 has the strengths of the groups, see `solvers.group`; for norms of whole families ("family") it is that of
+        lp, see `solvers.family_norms`. With `own` = (strengths, sizes, mean_sizes) the c of a
+        feature is that of its family + own strength[family] * sizes[length, column].
         """
-        ratios = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0}
-        if norm not in ratios:
-            raise InputError(f"`norm` must be 'l1', 'l2', 'elastic' or 'group', got {norm!r}.")
-        if norm == "elastic" and not 0.0 < l1_ratio < 1.0:
-            raise InputError(
-                f"`l1_ratio` must lie between 0 and 1, both excluded, for the elastic net, got {l1_ratio}. "
-                "At 0 that is `norm='l2'`, at 1 `norm='l1'`."
-            )
+        names = [norm] * len(strengths) if isinstance(norm, str) else list(norm)
+        for name in dict.fromkeys(names):
+            check_norm(name, l1_ratio, power)
+        shares = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0, "lp": 0.0, "family": 0.0}
+        ratio = np.array([shares[name] for name in names])
+        powers = None
+        is_power = "lp" in names or ("family" in names and power < 2.0)
+        if is_power or len({name for name, c in zip(names, strengths, strict=True) if np.isfinite(c)}) > 1:
+            powers = np.array([power if name in ("lp", "family") else 2.0 for name in names])
         # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.
         off = np.isinf(strengths)
         finite = np.where(off, 1.0, strengths)
-        l1 = np.where(off, np.inf, ratios[norm] * finite)
+        l1 = np.where(off, np.inf, ratio * finite)
         part = None
         if own is not None:
-            part = OwnPart(ratios[norm] * own[0], (1.0 - ratios[norm]) * own[0], own[1], own[2])
-        return cls(l1, (1.0 - ratios[norm]) * finite, count_power, part)
+            part = OwnPart(ratio * own[0], (1.0 - ratio) * own[0], own[1], own[2])
+        return cls(l1, (1.0 - ratio) * finite, count_power, part, powers)
 
     def bind(self, problem: Candidates) -> BoundPenalty:
         """The penalty of a problem's merged features."""
@@ -161,6 +207,7 @@ class BoundPenalty:
         self.penalty = penalty
         self.problem = problem
         self.is_smooth_part = penalty.has_l2
+        self.is_mixed = penalty.powers is not None
         uses_counts = penalty.count_power != 0.0 and self.is_smooth_part
         # A numeric attribute of zeros only occurs nowhere.
         counts = np.maximum(np.diff(problem.columns.ptr), 1)
@@ -174,6 +221,9 @@ class BoundPenalty:
         self.member_families, self.member_sources = members[of_class], sources[of_class]
         group = np.repeat(np.arange(len(groups)), np.diff(self.ptr))
         self.member_l1, self.member_l2 = penalty.l1[self.member_families], penalty.l2[self.member_families]
+        self.member_powers = np.full(len(self.member_l1), 2.0)
+        if penalty.powers is not None:
+            self.member_powers = penalty.powers[self.member_families]
         if penalty.own is not None:
             self._add_own(penalty.own, penalty.own.sizes[group % width, first[group // width]], group)
         if uses_counts:
@@ -195,6 +245,15 @@ class BoundPenalty:
         order = np.lexsort((self.member_families, self.member_l1, group))
         self.member_families, self.member_sources = self.member_families[order], self.member_sources[order]
         self.member_l1, self.member_l2 = self.member_l1[order], self.member_l2[order]
+        self.member_powers = self.member_powers[order]
+
+    @cached_property
+    def group_caps(self) -> Floats:
+        """Least l1 of each group's members that pay nothing else, inf without one: no slope is larger."""
+        out = np.full(len(self.ptr) - 1, np.inf)
+        group = np.repeat(np.arange(len(out)), np.diff(self.ptr))
+        np.minimum.at(out, group, np.where(self.member_l2 == 0.0, self.member_l1, np.inf))
+        return out
 
     @cached_property
     def group_thresholds(self) -> Floats:
@@ -231,10 +290,20 @@ class BoundPenalty:
         if not self.is_smooth_part:
             return 0.0, np.zeros(len(w))
 
-        size, slope, value = np.abs(w), np.empty(len(w)), np.empty(len(w))
-        kernels.penalty.slopes(groups, size, self.ptr, self.member_l1, self.member_l2, slope, value)
+        size = np.abs(w)
+        slope, value = self._slopes(groups, size)
         threshold = self.group_thresholds[groups]
         return float(value.sum() - threshold @ size), np.sign(w) * (slope - threshold)
+
+    def _slopes(self, groups: Ints, size: Floats) -> tuple[Floats, Floats]:
+        """Slope and value of the merged penalties at |w|, with an l2 part."""
+        slope, value = np.empty(len(size)), np.empty(len(size))
+        given = groups, size, self.ptr, self.member_l1, self.member_l2
+        if self.is_mixed:
+            kernels.mixed_penalty.slopes(*given, self.member_powers, self.group_caps, slope, value)
+        else:
+            kernels.penalty.slopes(*given, slope, value)
+        return slope, value
 
     def conjugate(self, groups: Ints, g: Floats) -> float:
         """Sum of conjugates at the gradient: 0 inside the L1 box, else finite only with an l2 part."""
@@ -245,23 +314,43 @@ class BoundPenalty:
 
     def conjugate_along(self, groups: Ints, size: Floats, theta: float) -> tuple[float, float]:
         """With an l2 part: the sum of conjugates at theta times |g|, and its derivative by theta."""
-        total, slope = kernels.penalty.conjugates(groups, size, theta, self.ptr, self.member_l1, self.member_l2)
+        given = groups, size, theta, self.ptr, self.member_l1, self.member_l2
+        if self.is_mixed:
+            total, slope = kernels.mixed_penalty.conjugates(*given, self.member_powers)
+        else:
+            total, slope = kernels.penalty.conjugates(*given)
         return float(total), float(slope)
 
     def shares(self, group: int, w: float) -> list[tuple[int, float]]:
         """How the weight of a merged feature is split: (member number inside the group, weight)."""
-        first, last = self.ptr[group], self.ptr[group + 1]
-        l1, l2 = self.member_l1[first:last], self.member_l2[first:last]
-        if not self.is_smooth_part:
-            cheapest = np.flatnonzero(l1 == l1[0])
-            return [(int(i), w / len(cheapest)) for i in cheapest]
+        _, member, parts = self.split(np.array([group]), np.array([w], np.float64))
+        return [(int(i - self.ptr[group]), float(part)) for i, part in zip(member, parts, strict=True)]
 
-        slope, value = np.empty(1), np.empty(1)
-        kernels.penalty.slopes(
-            np.array([group]), np.array([abs(w)]), self.ptr, self.member_l1, self.member_l2, slope, value
-        )
-        parts = np.sign(w) * np.maximum(slope[0] - l1, 0.0) / l2
-        return [(int(i), float(parts[i])) for i in np.flatnonzero(parts)]
+    def split(self, groups: Ints, w: Floats) -> tuple[Ints, Ints, Floats]:
+        """How the weights of many features are split: (feature, member of all members, weight) arrays."""
+        counts = np.diff(self.ptr)[groups]
+        feature = np.repeat(np.arange(len(w)), counts)
+        starts = np.cumsum(counts) - counts
+        member = np.repeat(self.ptr[groups] - starts, counts) + np.arange(len(feature))
+        l1, l2 = self.member_l1[member], self.member_l2[member]
+        sizes = np.zeros(len(feature))
+        if self.is_smooth_part:
+            slope, _ = self._slopes(groups, np.abs(w))
+            excess = np.maximum(slope[feature] - l1, 0.0)
+            if self.is_mixed:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    sizes = np.where(l2 > 0.0, (excess / l2) ** (1.0 / (self.member_powers[member] - 1.0)), 0.0)
+            else:
+                sizes = excess / l2
+        if not self.is_smooth_part or self.is_mixed:
+            # What the others leave, to the cheapest of those that pay l1 alone; ties share equally.
+            takes = (l2 == 0.0) & (l1 == self.group_caps[groups][feature]) & np.isfinite(l1)
+            left = np.abs(w) - np.bincount(feature, sizes, len(w))
+            each = np.maximum(left, 0.0) / np.maximum(np.bincount(feature, takes, len(w)), 1.0)
+            sizes = np.where(takes, each[feature], sizes)
+        parts = np.sign(w)[feature] * sizes
+        kept = np.flatnonzero(parts)
+        return feature[kept], member[kept], parts[kept]
 
 
 def _members_of_classes(problem: Candidates, l1: Floats) -> tuple[Ints, Ints, Ints]:

@@ -57,8 +57,14 @@ def certify_groups(penalty: BoundPenalty, intercept: float, groups: Ints, slopes
 
 
 def _best_bound(penalty: BoundPenalty, intercept: float, groups: Ints, size: Floats) -> float:
-    """Max over theta of theta a - Omega*(theta g), which is concave; near the optimum theta is 1."""
-    best, first, last, theta = -np.inf, 0.0, 1.0, 1.0
+    """Max over theta of theta a - Omega*(theta g), which is concave; near the optimum theta is 1.
+
+    Where a member of a column pays l1 alone, theta |g| must not exceed that.
+    """
+    most = 1.0
+    if penalty.is_mixed:
+        most = float(np.min(penalty.group_caps[groups] / np.maximum(size, 1e-300), initial=1.0))
+    best, first, last, theta = -np.inf, 0.0, most, most
     for _ in range(_HALVINGS):
         value, slope = penalty.conjugate_along(groups, size, theta)
         best = max(best, theta * intercept - value)
@@ -66,7 +72,7 @@ def _best_bound(penalty: BoundPenalty, intercept: float, groups: Ints, size: Flo
             first = theta
         else:
             last = theta
-        if first == 1.0:
+        if first == most:
             break
         theta = 0.5 * (first + last)
     return best

@@ -143,7 +143,7 @@ class _Run(Run):
         self.n_short_scans = problem.order
         self.variances: Any = None
         self.quasi_newton = QuasiNewtonPhase(self)
-        self.may_ascend = dual_start and penalty.is_smooth_part
+        self.may_ascend = dual_start and penalty.is_smooth_part and not penalty.is_mixed
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.newton = NewtonPhase(self, has_to_settle)
         self.settling = Settling(settle if has_to_settle else 0.0)
@@ -285,20 +285,21 @@ class _Run(Run):
         return self._compile(every, weights)
 
     def _all_candidates(self) -> Ints:
-        """Every candidate: an L2 penalty leaves none at zero."""
+        """Every candidate without an l1 part: a penalty that is flat at zero leaves none there."""
         parts = []
         for k, limit in self.limits.items():
             width = self.problem.space.size(k)
             if self.problem.observed_for(k):
                 codes = self.problem.observed(k)
-                codes = codes[np.isfinite(limit[codes // width])]
+                codes = codes[limit[codes // width] == 0.0]
                 columns, code = np.divmod(codes, width)
             else:
-                which = np.flatnonzero(np.isfinite(limit))
+                which = np.flatnonzero(limit == 0.0)
                 if len(which) * width > MAX_DENSE_CANDIDATES:
                     raise BudgetError(
-                        f"`norm='l2'` keeps a weight for each of {len(which) * width:,} candidates; the budget is "
-                        f"{MAX_DENSE_CANDIDATES:,}. Use `norm='elastic'`, fewer families, or only observed candidates."
+                        f"A norm without an l1 part keeps a weight for each of {len(which) * width:,} candidates; the "
+                        f"budget is {MAX_DENSE_CANDIDATES:,}. Use `norm='elastic'`, fewer families, or only observed "
+                        "candidates."
                     )
                 columns, code = np.repeat(which, width), np.tile(np.arange(width), len(which))
             parts.append(self.problem.join_features(columns.astype(np.uint32), k, code.astype(np.uint32)))
