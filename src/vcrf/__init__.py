@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from vcrf.estimators.graph_crf import GraphCRF
     from vcrf.estimators.learnt_vote import learn_vote
     from vcrf.estimators.multilabel import MultiLabelCRF
-    from vcrf.estimators.surrogates import M3N, StructSVM, VExponential, VStructBoost
+    from vcrf.estimators.surrogates import (
+        M3N,
+        MaxCRF,
+        MaxExponential,
+        MaxStructBoost,
+        StructSVM,
+        VExponential,
+        VStructBoost,
+    )
     from vcrf.estimators.voting import vote
     from vcrf.graphs import Graph
     from vcrf.labelling.loading import load_tagger
@@ -26,6 +34,9 @@ __all__ = [
     "Corpus",
     "Graph",
     "GraphCRF",
+    "MaxCRF",
+    "MaxExponential",
+    "MaxStructBoost",
     "MultiLabelCRF",
     "StructSVM",
     "VExponential",
@@ -41,6 +52,9 @@ __all__ = [
 # Late: `import vcrf` and reading a file wait for neither numba nor scipy nor scikit-learn.
 _HOMES = {
     "M3N": "vcrf.estimators.surrogates",
+    "MaxCRF": "vcrf.estimators.surrogates",
+    "MaxExponential": "vcrf.estimators.surrogates",
+    "MaxStructBoost": "vcrf.estimators.surrogates",
     "StructSVM": "vcrf.estimators.surrogates",
     "VCRF": "vcrf.estimators",
     "VExponential": "vcrf.estimators.surrogates",

@@ -283,7 +283,7 @@ def test_an_infinite_strength_switches_a_family_off_in_the_l1_norm():
 
 def test_unknown_norm_is_an_error():
     """The message lists the norms."""
-    with pytest.raises(InputError, match="`norm` must be 'l1', 'l2', 'elastic' or 'group', got 'l0'"):
+    with pytest.raises(InputError, match="`norm` must be 'l1', 'l2', 'elastic', 'lp', 'group' or 'family', got 'l0'"):
         FamilyPenalty.from_strengths(np.ones(1), "l0")
 
 

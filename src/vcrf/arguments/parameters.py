@@ -24,6 +24,10 @@ _SHARE = Number(
 )  # fmt: skip
 # "estimate" is another name of "rademacher".
 COMPLEXITIES = ("paper", "general", "massart", "rademacher", "estimate", "feature")
+# Those with -max have the largest term in place of the sum: the paper's first forms.
+SURROGATES = (
+    "crf", "structboost", "exponential", "m3n", "structsvm", "crf-max", "structboost-max", "exponential-max",
+)  # fmt: skip
 COUNT = Integer("a positive integer", 1)
 _AT_LEAST_2 = Integer("an integer of at least 2", 2)
 
@@ -115,12 +119,23 @@ ESTIMATOR = (
         flag="--base-strength", metavar="X",
     ),
     Parameter(
-        "norm", None, Choice(("l1", "l2", "elastic", "group")),
+        "norm", None, Choice(("l1", "l2", "elastic", "lp", "group", "family")),
         "Norm of the penalty.",
-        "With c_k the strength of a family: c_k |w|, c_k w^2 / 2, c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2), or c_k "
-        "times the Euclidean norm of the weights of each attribute of the family, which come in together or not at "
-        "all.",
+        "With c_k the strength of a family: c_k |w|, c_k w^2 / 2, c_k (l1_ratio |w| + (1 - l1_ratio) w^2 / 2) or c_k "
+        '|w|^p / p of each weight; "group" is c_k times the Euclidean norm of the weights of each attribute of the '
+        'family, which come in together or not at all; "family" is c_k ||w_k||_p, of all weights of the family.',
         flag="--norm",
+    ),
+    Parameter(
+        "norms", None, Other("mapping", "a mapping from family name to 'l1', 'l2', 'elastic' or 'lp'"),
+        "Norms of single families, like word=l2; the others have that of the penalty.",
+        "For crf, structboost and exponential, with a norm of single weights (l1, l2, elastic or lp).",
+        flag="--norm-of", metavar="FAMILY=NORM",
+    ),
+    Parameter(
+        "p", None, Number("a number above 1 and at most 2", least=1.0, most=2.0),
+        "The p of lp, below 2, and of family. Default: 1.5 and 2.",
+        flag="--p", metavar="X",
     ),
     Parameter(
         "l1_ratio", None, _SHARE, "Share of L1 in elastic.", flag="--l1-ratio", metavar="X"
@@ -290,6 +305,14 @@ ESTIMATOR = (
         flag="--kappa",
     ),
     Parameter(
+        "radius", None, _POSITIVE,
+        "The constrained form: minimise the surrogate alone where the penalty is at most this.",
+        "The paper's Lambda, over the balls of voted risk minimisation: with complexity_strength=1 and "
+        "base_strength=0 the constraint is sum_k r_k ||w_k||_1 <= radius. The gap is that of the constrained problem. "
+        "For crf, structboost and exponential, with a norm of single weights.",
+        flag="--radius", metavar="X",
+    ),
+    Parameter(
         "logarithm", True, Flag(),
         "With structboost and exponential: whether the logarithm of 1 + the paper's objective is minimised, or that "
         "itself.",
@@ -315,7 +338,7 @@ FUNCTIONS = (
     Parameter("structure", "chain", Choice(("chain", "tree")),
               "What labels depend on: the neighbours in the sentence, or the head in CoNLL-U's HEAD (--tag deprel).",
               flag="--structure"),
-    Parameter("surrogate", "crf", Choice(("crf", "structboost", "exponential", "m3n", "structsvm")),
+    Parameter("surrogate", "crf", Choice(SURROGATES),
               "Convex bound on the loss.", flag="--surrogate"),
     Parameter("tune", False, Flag(), "Choose the strengths that are not given, on --dev or by cross-validation.",
               flag="--tune"),

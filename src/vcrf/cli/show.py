@@ -65,7 +65,7 @@ def _as_json(model: Model, document: dict[str, Any], heaviest: dict[Any, list[Fe
         "in_force": _in_force(document),
         "labels": model.labels,
         "order": model.order,
-        "norm": model.norm,
+        "norm": _in_force(document).get("norm", model.norm),
         "n_weights": len(model.weights),
         **({} if model.known is None else {"known_labels": {"least": model.known.least, "words": len(model.known)}}),
         "training": {**facts, **_relative_gap(facts)},
@@ -111,7 +111,7 @@ def _print_facts(model: Model, document: dict[str, Any]) -> None:
         ("estimator", document["estimator"]),
         ("labels", f"{model.n_labels}: {' '.join(map(str, model.labels))}"),
         ("longest tag pattern", str(model.order)),
-        ("norm", model.norm),
+        ("norm", str(_in_force(document).get("norm", model.norm))),
         ("weights", f"{len(model.weights):,} of single attributes"),
     ]
     if model.known is not None:

@@ -36,6 +36,9 @@ _ESTIMATORS = {
     "exponential": "VExponential",
     "m3n": "M3N",
     "structsvm": "StructSVM",
+    "crf-max": "MaxCRF",
+    "structboost-max": "MaxStructBoost",
+    "exponential-max": "MaxExponential",
 }
 
 
@@ -75,6 +78,8 @@ def train(
     complexities: Annotated[str, option("complexities")] = "paper",
     base_strength: Annotated[float | None, option("base_strength")] = None,
     norm: Annotated[str | None, option("norm")] = None,
+    norms: Annotated[list[str] | None, option("norms")] = None,
+    p: Annotated[float | None, option("p")] = None,
     l1_ratio: Annotated[float | None, option("l1_ratio")] = None,
     count_power: Annotated[float | None, option("count_power")] = None,
     factors: Annotated[bool | None, option("factors")] = None,
@@ -98,6 +103,7 @@ def train(
     eta: Annotated[float, option("eta")] = 0.01,
     eta_decay: Annotated[float, option("eta_decay")] = 0.0,
     kappa: Annotated[str, option("kappa")] = "1",
+    radius: Annotated[float | None, option("radius")] = None,
     logarithm: Annotated[bool, option("logarithm")] = True,
     n_jobs: Annotated[int | None, option("n_jobs", min=1)] = None,
     random_state: Annotated[int | None, option("random_state", min=0)] = None,
@@ -196,12 +202,26 @@ def estimator(given: dict[str, Any]) -> VCRF:
     # An estimator has these parameters under the same names.
     parameters = {parameter.name: given[parameter.name] for parameter in ESTIMATOR if parameter.name in given}
     parameters["loss"] = {None: "auto", "none": None}.get(given["loss"], given["loss"])
+    parameters["norms"] = _norms(given["norms"])
     if given["word_classes"] is not None:
         from vcrf.classes import read_classes
 
         parameters["word_classes"] = read_classes(given["word_classes"])
     tagger: VCRF = getattr(vcrf, _ESTIMATORS[given["surrogate"]])(**parameters)
     return tagger
+
+
+def _norms(pairs: list[str] | None) -> dict[str, str] | None:
+    """The mapping that --norm-of spells, pair by pair."""
+    from vcrf.errors import InputError
+
+    out = {}
+    for pair in pairs or []:
+        family, sign, norm = pair.rpartition("=")
+        if not sign:
+            raise InputError(f"--norm-of {pair}: expected FAMILY=NORM, like word=l2.")
+        out[family] = norm
+    return out or None
 
 
 def _corpora(given: dict[str, Any]) -> tuple[Corpus, Corpus | None, Layout]:

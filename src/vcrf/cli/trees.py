@@ -90,8 +90,10 @@ def tree_estimator(given: dict[str, Any], tag: str | int | None) -> tuple[GraphC
             raise InputError(f"--{name} is not for --structure tree: leave it out.")
     if given["tune"] or given["input_format"] not in ("auto", "conllu"):
         raise InputError("--structure tree reads CoNLL-U and trains once: leave --tune and --input-format out.")
-    if given["surrogate"] == "structsvm":
-        raise InputError("--surrogate structsvm is not for trees: use crf, m3n, structboost or exponential.")
+    if given["surrogate"] == "structsvm" or given["surrogate"].endswith("-max"):
+        raise InputError(
+            f"--surrogate {given['surrogate']} is not for trees: use crf, m3n, structboost or exponential."
+        )
     parameters = {name: given[name] for name in TREE_OPTIONS}
     parameters["loss"] = {None: "auto", "none": None}.get(given["loss"], given["loss"])
     return GraphCRF(**parameters), label_field(tag)

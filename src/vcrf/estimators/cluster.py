@@ -140,6 +140,11 @@ def check_estimator(tagger: VCRF) -> None:
         raise _refused(f"`surrogate='{tagger._kind}'`", "is not there: its value is no sum over blocks")
     if tagger.solver != "certified":
         raise _refused(f"`solver='{tagger.solver}'`", "is not there: its steps follow each other")
+    if norm in ("lp", "family"):
+        raise _refused(f"`norm='{norm}'`", "is not there: its scans keep all candidates")
+    if tagger.norms is not None or tagger.radius is not None:
+        name = "norms" if tagger.norms is not None else "radius"
+        raise _refused(f"`{name}`", "is not there")
     if norm == "group":
         raise _refused("`norm='group'`", "is not there: its scan needs the norms of whole columns")
     if tagger.candidates != "all":

@@ -228,6 +228,10 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             "tol": self._tol(problem.layout), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
             "callback": combined_callback(self.callback, self.verbose), "start": start,
         }  # fmt: skip
+        if self._value("norm") == "family":
+            raise InputError("`norm='family'` is for sequences: use 'l1', 'l2', 'elastic', 'lp' or 'group'.")
+        if self.surrogate == "m3n" and self._value("norm") == "lp":
+            raise InputError("`surrogate='m3n'` of graphs has no `norm='lp'`: use `norm='l2'` or 'elastic'.")
         if self.surrogate == "m3n":
             if self._value("norm") == "group":
                 raise InputError("`surrogate='m3n'` of graphs has no group norm: use `norm='l2'` or 'elastic'.")

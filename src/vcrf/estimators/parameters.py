@@ -23,7 +23,7 @@ from vcrf.labelling.tagger import Tagger
 from vcrf.losses import Loss, get_loss
 from vcrf.model import Model
 from vcrf.model.build import build_model
-from vcrf.penalties import FamilyPenalty
+from vcrf.penalties import DEFAULT_POWER, NORMS, FamilyPenalty, check_norm
 from vcrf.problem import Components, KnownLabels, Problem, components_of_labels, learn_known_labels
 from vcrf.scratch import read_size
 from vcrf.solvers.result import Callback
@@ -91,6 +91,8 @@ class Parameters(SequenceEstimator):
         complexity_strength: float | None = None,
         base_strength: float | None = None,
         norm: str | None = None,
+        norms: Mapping[str, str] | None = None,
+        p: float | None = None,
         l1_ratio: float | None = None,
         count_power: float | None = None,
         factors: bool | None = None,
@@ -118,6 +120,7 @@ class Parameters(SequenceEstimator):
         eta: float = 0.01,
         eta_decay: float = 0.0,
         kappa: str = "1",
+        radius: float | None = None,
         logarithm: bool = True,
     ) -> None:
         self.recipe = recipe
@@ -128,6 +131,8 @@ class Parameters(SequenceEstimator):
         self.complexity_strength = complexity_strength
         self.base_strength = base_strength
         self.norm = norm
+        self.norms = norms
+        self.p = p
         self.l1_ratio = l1_ratio
         self.count_power = count_power
         self.factors = factors
@@ -155,6 +160,7 @@ class Parameters(SequenceEstimator):
         self.eta = eta
         self.eta_decay = eta_decay
         self.kappa = kappa
+        self.radius = radius
         self.logarithm = logarithm
 
     def _check_parameters(self) -> None:
@@ -167,6 +173,7 @@ class Parameters(SequenceEstimator):
             raise InputError(
                 f"`logarithm=False` is for structboost and exponential, not for {self._kind}: leave it out."
             )
+        self._check_norms()
         if self.solver == "certified":
             return
         if self._kind != "crf":
@@ -177,6 +184,42 @@ class Parameters(SequenceEstimator):
             raise InputError(
                 f"`solver={self.solver!r}` needs `norm='l1'` or `recipe='paper'`, got {self._form()['norm']!r}."
             )
+
+    def _check_norms(self) -> None:
+        """Refuse norms that cannot be combined with what else is asked for."""
+        norm, power = self._form()["norm"], self._power
+        check_norm(norm, self._value("l1_ratio"), power)
+        if self.p is not None and norm not in ("lp", "family") and "lp" not in (self.norms or {}).values():
+            raise InputError(f"`p` is of `norm='lp'` and 'family', not of {norm!r}: leave it out.")
+        is_separable = norm not in ("group", "family")
+        asked = {"norms": self.norms, "radius": self.radius}
+        for name in [name for name, value in asked.items() if value is not None]:
+            if not is_separable:
+                raise InputError(f"`{name}` needs a norm of single weights, not `norm={norm!r}`: use one of {NORMS}.")
+        if self.norms is not None:
+            if not isinstance(self.norms, Mapping):
+                raise InputError(f"`norms` must be {PARAMETERS['norms'].kind.expected}, got {self.norms!r}.")
+            for family, name in self.norms.items():
+                if name not in NORMS:
+                    raise InputError(f"`norms`: that of {family!r} must be one of {', '.join(NORMS)}, got {name!r}.")
+                check_norm(name, self._value("l1_ratio"), power)
+        is_new = norm in ("lp", "family") or self.norms is not None or self.radius is not None
+        what = "norms" if self.norms is not None else "radius" if self.radius is not None else f"norm={norm!r}"
+        if is_new and self._kind not in SMOOTH:
+            raise InputError(f"`{what}` is not there for {self._kind}: use l1, l2, elastic or group, or crf.")
+        if is_new and self.solver != "certified":
+            raise InputError(f"`{what}` is not there with `solver={self.solver!r}`: use `solver='certified'`.")
+        if norm == "family" and self.complexities == "feature":
+            raise InputError("`norm='family'` has one strength a family: use other `complexities` than 'feature'.")
+        if norm == "family" and (self.components is not None or self.component_pairs is not None):
+            raise InputError("`components` are not there with `norm='family'`: leave them out, or use norm='elastic'.")
+
+    @property
+    def _power(self) -> float:
+        """The p of the norms that have one."""
+        if self.p is not None:
+            return float(self.p)
+        return 2.0 if self._form()["norm"] == "family" else DEFAULT_POWER
 
     def _families(self, text: Text) -> list[Family]:
         limits = {"words": self.words, "tags": self.tags, "affix": self.affix}
@@ -260,7 +303,9 @@ class Parameters(SequenceEstimator):
         return {name: self._value(name) for name in ("norm", "l1_ratio", "count_power")}
 
     def _penalty(self, data: TrainingData) -> FamilyPenalty:
-        form, problem = self._form(), data.problem
+        form, problem = self._form() | {"power": self._power}, data.problem
+        if self.norms is not None:
+            form["norm"] = self._norms(problem.families)
         in_force = self._in_force(problem.text.n_sentences)
         base, complexity = in_force["base_strength"], in_force["complexity_strength"]
         strengths, features = base * self._factors(problem), data.features
@@ -268,6 +313,16 @@ class Parameters(SequenceEstimator):
             return FamilyPenalty.from_strengths(complexity * data.complexities + strengths, **form)
         own = complexity * features.factors, features.sizes, features.mean_sizes
         return FamilyPenalty.from_strengths(strengths, **form, own=own)
+
+    def _norms(self, families: list[Family]) -> list[str]:
+        """The norm of each family."""
+        given, names = self.norms or {}, {family.name for family in families}
+        unknown = sorted(set(given) - names)
+        if unknown:
+            raise InputError(
+                f"`norms`: there is no family {unknown[0]!r}; the families are {', '.join(sorted(names))}."
+            )
+        return [given.get(family.name, self._form()["norm"]) for family in families]
 
     def _factors(self, problem: Problem) -> Floats:
         """What `base_strength` is multiplied by, (n_families,)."""

@@ -11,7 +11,7 @@ from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult, Watch
 from vcrf.types import Label
 
-__all__ = ["M3N", "StructSVM", "VExponential", "VStructBoost"]
+__all__ = ["M3N", "MaxCRF", "MaxExponential", "MaxStructBoost", "StructSVM", "VExponential", "VStructBoost"]
 
 
 class VStructBoost(VCRF):
@@ -100,3 +100,47 @@ class StructSVM(_MaxEstimator):
     """
 
     _kind = "structsvm"
+
+
+class MaxCRF(_MaxEstimator):
+    """The paper's bound on the loss before the sum: the worst wrong sequence alone.
+
+    Minimises
+
+        (1/m) sum_i max_{y != y_i} log(1 + exp(loss(y, y_i) + w.(Psi(x_i, y) - Psi(x_i, y_i))))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    to a certified gap, 1 % of the objective by default (`tol`), by cutting planes. `VCRF` has the sum over all
+    sequences in the logarithm, which is an upper bound. Parameters, methods and attributes are those of `M3N`.
+    """
+
+    _kind = "crf-max"
+
+
+class MaxStructBoost(_MaxEstimator):
+    """Voted Structured Boosting in its first form, with the maximum.
+
+    Minimises
+
+        (1/m) sum_i max_{y != y_i} loss(y, y_i) exp(w.(Psi(x_i, y) - Psi(x_i, y_i)))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    to a certified gap, 1 % of the objective by default (`tol`), by cutting planes. Nothing overflows at w = 0, and no
+    logarithm is taken. Parameters, methods and attributes are those of `M3N`.
+    """
+
+    _kind = "structboost-max"
+
+
+class MaxExponential(_MaxEstimator):
+    """The exponential surrogate with the maximum in place of the sum.
+
+    Minimises
+
+        (1/m) sum_i max_{y != y_i} exp(loss(y, y_i) + w.(Psi(x_i, y) - Psi(x_i, y_i)))
+            + sum_k (complexity_strength * r_k + base_strength) * ||w_k||_1
+
+    Parameters, methods and attributes are those of `M3N`.
+    """
+
+    _kind = "exponential-max"

@@ -51,6 +51,7 @@ from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status, Watch
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
+from vcrf.types import Floats, Ints
 
 # What training writes to files for each token, about, where there is a budget for memory: less than it will be.
 _BYTES_A_TOKEN = 2000
@@ -288,8 +289,8 @@ class VCRF(Trained, Parameters):
             families,
             weights=weights,
             candidates=self.candidates,
-            # Steps move each attribute by itself, and those of equal strength alike.
-            merge_twins=True if self.solver == "certified" else "families",
+            # Steps move each attribute by itself, and those of equal strength alike; a family's norm asks for its own.
+            merge_twins="families" if self.solver != "certified" or self._form()["norm"] == "family" else True,
             allowed=allowed,
             components=components,
             known=self._known_labels(text, y, len(classes), allowed),
@@ -333,6 +334,7 @@ class VCRF(Trained, Parameters):
         return self
 
     def _run(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+        from vcrf.solvers.family_norms import solve_family_norms
         from vcrf.solvers.group import solve_group
         from vcrf.solvers.sgd import Steps, solve_by_steps
         from vcrf.solvers.working_set import solve
@@ -349,10 +351,45 @@ class VCRF(Trained, Parameters):
                 problem, self._penalty(data), data.surrogate, start=start,
                 watch=watch, lattice=self.inference, **self._running(),
             )  # fmt: skip
+        if self._form()["norm"] == "family":
+            return solve_family_norms(
+                problem, self._penalty(data), data.surrogate, start=start,
+                watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
+            )  # fmt: skip
+        if self.radius is not None:
+            return self._constrained(data, start, watch)
         return solve(
             problem, self._penalty(data), surrogate=data.surrogate, start=start,
             watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
         )  # fmt: skip
+
+    def _constrained(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+        """The constrained form, by way of the penalised one."""
+        from vcrf.solvers.constrained import solve_constrained
+        from vcrf.solvers.working_set import solve
+
+        if watch is not None:
+            raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
+        problem, penalty = data.problem, self._penalty(data)
+        running, every = self._running(), np.ones(len(data.problem.columns), bool)
+        tol = running.pop("tol")
+        objective = data.surrogate.build(problem, every, running["threads"], self.inference)
+
+        def penalised(factor: float, before: SolverResult | None, tol: float) -> SolverResult:
+            return solve(
+                problem, penalty.times(factor), surrogate=data.surrogate, start=before, tol=tol,
+                lattice=self.inference, dual_start=self.dual_start, **running,
+            )  # fmt: skip
+
+        def value(features: Ints, w: Floats) -> float:
+            return float(objective.at(objective.compile(features), w).value)
+
+        try:
+            return solve_constrained(
+                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=tol, start=start
+            )
+        finally:
+            objective.close()
 
     def _judged(self, result: SolverResult) -> SolverResult:
         """A run that stopped before the gap it aimed at has converged if the gap is small enough for `tol`."""
@@ -364,7 +401,7 @@ class VCRF(Trained, Parameters):
     @property
     def _needs_penalty(self) -> bool:
         """Whether a strength of 0 is refused."""
-        return bool(self._form()["norm"] == "group")
+        return bool(self._form()["norm"] in ("group", "family"))
 
     def _aim(self) -> float:
         """The relative gap that training aims at."""

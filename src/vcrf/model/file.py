@@ -41,7 +41,10 @@ from vcrf.types import Label
 ESTIMATORS = {
     "VCRF": "vcrf.estimators",
     "CRF": "vcrf.compat",
-    **dict.fromkeys(["VStructBoost", "VExponential", "M3N", "StructSVM"], "vcrf.estimators.surrogates"),
+    **dict.fromkeys(
+        ["VStructBoost", "VExponential", "M3N", "StructSVM", "MaxCRF", "MaxStructBoost", "MaxExponential"],
+        "vcrf.estimators.surrogates",
+    ),
 }
 
 GRAPH_ESTIMATORS = {"GraphCRF": "vcrf.estimators.graph_crf", "MultiLabelCRF": "vcrf.estimators.multilabel"}

@@ -1,5 +1,5 @@
 """Penalties weighted by family."""
 
-from vcrf.penalties.separable import BoundPenalty, FamilyPenalty, OwnPart
+from vcrf.penalties.separable import DEFAULT_POWER, NORMS, BoundPenalty, FamilyPenalty, OwnPart, check_norm
 
-__all__ = ["BoundPenalty", "FamilyPenalty", "OwnPart"]
+__all__ = ["DEFAULT_POWER", "NORMS", "BoundPenalty", "FamilyPenalty", "OwnPart", "check_norm"]

@@ -86,6 +86,8 @@ class Cooling(Run):
     @property
     def _last(self) -> float:
         """The last temperature, as a share of the largest loss."""
+        if self.choice.curve is not None:
+            return 0.0
         return CUTS.last_m3n if self.choice.kind == "m3n" else CUTS.last_structsvm
 
     @property
@@ -121,7 +123,10 @@ class Cooling(Run):
         scale = float(self.problem.weights @ self.choice.loss.largest) / max(float(self.problem.weights.sum()), 1e-300)
         # Only m3n with an l2 part can end here: for others it is a start, and their certificates take too long.
         most = MAX_PASSES if self.choice.kind == "m3n" and self.penalty.is_smooth_part else CUTS.smooth_passes
-        share, result, before = CUTS.first, start, 1.0
+        share, last, result, before = CUTS.first, self._last, start, 1.0
+        if last == 0.0 and scale > 0.0:
+            # The maximum of a curve: crf as it is begins near enough, and no temperature leads to the end.
+            share = last = 1.0 / scale
         while scale > 0.0 and not self.is_certified:
             temperature = share * scale
             if result is not None:
@@ -142,7 +147,7 @@ class Cooling(Run):
                 raise Interrupted(Status.INTERRUPTED)
             self.check_limit()
             share *= CUTS.factor
-            if share < self._last:
+            if share < last:
                 break
 
     def _smooth_result(self, penalty: FamilyPenalty, choice: Any, **options: Any) -> SolverResult:

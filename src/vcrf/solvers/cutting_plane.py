@@ -31,8 +31,10 @@ from vcrf.solvers.run import Interrupted
 from vcrf.structures.outputs import BestOutputs
 from vcrf.structures.structure import Scan
 from vcrf.surrogates.maximum import MaxChoice
-from vcrf.types import Floats, Ints
+from vcrf.types import Floats, Ints, UInts32
 
+# A tangent with less slope says nothing.
+_FLAT = 1e-12
 
 def solve_max(
     problem: Candidates,
@@ -56,9 +58,14 @@ def solve_max(
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
     from vcrf.solvers.simplex_cuts import SimplexCuts
 
-    is_simplex = penalty.is_l2_alone and len(problem.weights) <= CUTS.most_simplices
+    is_simplex = choice.curve is None and penalty.is_l2_alone and len(problem.weights) <= CUTS.most_simplices
     kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
     return kind(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(start)
+
+
+def _key_of(i: int, labels: UInts32, slope: float) -> tuple[int, bytes, str]:
+    """What makes a cut; tangents of a curve at the same labels are others."""
+    return i, labels.tobytes(), f"{slope:.6g}"
 
 
 class CuttingPlanes(Cooling):
@@ -79,7 +86,7 @@ class CuttingPlanes(Cooling):
         super().__init__(problem, penalty, choice, tol, max_passes, threads, callback, watch, lattice)
         self.objective.check_memory(self.limits)
         self.cuts = Cuts()
-        self.known: set[tuple[int, bytes]] = set()
+        self.known: set[tuple[int, bytes, str]] = set()
         self.active, self.w = self.objective.compile(self.best.features), self.best.w
         self.rho, self.n_null = 0.0, 0
         self.effort = 1
@@ -212,8 +219,8 @@ class CuttingPlanes(Cooling):
 
     def _add_cuts(self, found: BestOutputs) -> int:
         new = []
-        for i in np.flatnonzero(found.values > 0.0).tolist():
-            key = i, found.outputs.labels_of(i).tobytes()
+        for i in np.flatnonzero((found.values > 0.0) & (found.slopes > _FLAT)).tolist():
+            key = _key_of(i, found.outputs.labels_of(i), found.slopes[i])
             if key not in self.known:
                 self.known.add(key)
                 new.append(i)
@@ -228,7 +235,7 @@ class CuttingPlanes(Cooling):
             return cuts
         dropped = np.flatnonzero(cuts.age > CUTS.max_age)
         for c in dropped.tolist():
-            self.known.discard((int(cuts.outputs.example[c]), cuts.outputs.labels_of(c).tobytes()))
+            self.known.discard(_key_of(int(cuts.outputs.example[c]), cuts.outputs.labels_of(c), cuts.slope[c]))
         return cuts.take(np.flatnonzero(cuts.age <= CUTS.max_age))
 
     def _certify(self) -> int:

@@ -337,7 +337,9 @@ class LevelScan:
     # ----- what exceeds its limit
 
     def _missed(self, k: int, columns: Ints) -> Floats:
-        """Most that the runs left out can add to a gradient of length k."""
+        """Most that the runs left out can add to a gradient of length k; none is where masses have no bound."""
+        if self.least == 0.0:
+            return np.zeros(len(columns))
         return max(k - 2, 0) * self.least * self.mass[columns]
 
     def _emit(self, k: int, columns: Ints, codes: Ints, gradients: Floats) -> None:
