@@ -29,7 +29,8 @@ MODULES = {
 }
 # What a stranger looks for first.
 FIRST = [
-    "VCRF", "GraphCRF", "MultiLabelCRF", "VStructBoost", "VExponential", "M3N", "StructSVM", "Corpus", "Graph",
+    "VCRF", "GraphCRF", "MultiLabelCRF", "VStructBoost", "VExponential", "M3N", "StructSVM", "MaxCRF", "MaxStructBoost",
+    "MaxExponential", "Corpus", "Graph",
     "read_corpus", "load", "load_tagger", "vote", "learn_vote",
 ]  # fmt: skip
 LISTED = {

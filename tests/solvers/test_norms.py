@@ -178,7 +178,7 @@ def corpus():
         {"norm": "family", "base_strength": 0.02},
         {"norm": "family", "p": 1.5, "base_strength": 0.02, "count_power": 0.3},
         {"norms": {"word": "l2", "tags:2": "l1"}},
-        {"radius": 30.0, "complexity_strength": 1.0, "base_strength": 0.0, "norm": "l1"},
+        {"radius": 30.0, "complexity_strength": 1.0, "base_strength": 0.0, "norm": "l1", "temperature": 1.0},
     ],
 )
 def test_estimator(how, corpus, tmp_path):

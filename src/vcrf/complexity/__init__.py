@@ -4,6 +4,7 @@ from vcrf.complexity.bound import Bound
 from vcrf.complexity.bounds import (
     best_margin,
     concentration,
+    concentration_of_scores,
     heldout,
     margin_grid,
     theorem1,
@@ -54,6 +55,7 @@ __all__ = [
     "additive_losses",
     "best_margin",
     "concentration",
+    "concentration_of_scores",
     "dense_complexity",
     "dense_features",
     "family_complexities",

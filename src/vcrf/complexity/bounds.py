@@ -236,6 +236,26 @@ def concentration(
     return 2.0 * radius * math.sqrt(max_size) * count * math.sqrt(math.log(2.0 / delta) / (2 * n_examples))
 
 
+def concentration_of_scores(
+    *, score_bound: float, max_size: float, max_assignments: float, n_examples: int, delta: float = 0.05
+) -> float:
+    """How far the empirical complexity of any class lies from its mean, with probability 1 - delta: the paper's lemma.
+
+    2 C sup_x sqrt|F_x| sum_f |Y_f| sqrt(log(2/delta) / 2m), where C bounds the scores h_f of single factors (the paper
+    says h).
+
+    Parameters
+    ----------
+    score_bound : C, the largest |h_f(x, y)| of any hypothesis, factor and assignment
+    max_size : most factors |F_x| of an example
+    max_assignments : most assignments of the factors of an example, sum_f |Y_f|
+    """
+    check_delta(delta)
+    check_counts(n_examples, score_bound=score_bound, max_size=max_size, max_assignments=max_assignments)
+    width = 2.0 * score_bound * math.sqrt(max_size) * max_assignments
+    return width * math.sqrt(math.log(2.0 / delta) / (2 * n_examples))
+
+
 def best_margin(bound_at: Callable[[float], Bound], rhos: Iterable[float]) -> Bound:
     """The smallest of a bound at many margins; legitimate for those that hold for all margins at once."""
     found = [bound_at(rho) for rho in rhos]
