@@ -53,8 +53,8 @@ def _norms() -> list[Row]:
     usual = (0.1, 0.3, 1.0)
     return [
         Row("L1", "VCRF", {"norm": "l1"}, usual),
-        Row("p = 1.25", "VCRF", {"norm": "lp", "p": 1.25}, usual),
-        Row("p = 1.5", "VCRF", {"norm": "lp", "p": 1.5}, usual),
+        Row("p = 1.25", "VCRF", {"norm": "lp", "power": 1.25}, usual),
+        Row("p = 1.5", "VCRF", {"norm": "lp", "power": 1.5}, usual),
         Row("L2", "VCRF", {"norm": "l2"}, usual),
         Row("elastic", "VCRF", dict(_ELASTIC), usual),
         Row("group", "VCRF", {"norm": "group"}, (0.3, 1.0, 3.0)),

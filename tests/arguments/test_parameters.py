@@ -60,7 +60,7 @@ def test_the_docstring_has_every_parameter() -> None:
     text = inspect.getdoc(VCRF) or ""
     section = text[text.index("Parameters\n") : text.index("Attributes\n")]
     assert re.findall(r"^(\w+) : ", section, re.MULTILINE) == [parameter.name for parameter in ESTIMATOR]
-    assert 'norm : "l1", "l2", "elastic" or "group", optional\n' in section
+    assert 'norm : "l1", "l2", "elastic", "lp", "group" or "family", optional\n' in section
     assert "None means 0.09 / sentences; in the recipe of the paper 0.5 / sentences." in " ".join(section.split())
     for parameter in ESTIMATOR:
         assert parameter.help in " ".join(section.split())

@@ -77,6 +77,7 @@ def test_surrogates_and_losses_by_name(corpus: Corpus, tmp_path: Path, call: Cal
         "crf": ("VCRF", None),
         "exponential": ("VExponential", "hamming"),
         "structsvm": ("StructSVM", "hamming"),
+        "crf-max": ("MaxCRF", "hamming"),
     }
     for surrogate, (name, loss) in expected.items():
         call(
@@ -91,6 +92,23 @@ def test_surrogates_and_losses_by_name(corpus: Corpus, tmp_path: Path, call: Cal
         "--tol", 0.05,
     )  # fmt: skip
     assert (load(path).loss, load(path).tol) == ("ngram", 0.05)
+
+
+def test_norms_and_the_constrained_form(treebank_file: Path, tmp_path: Path, call: Call) -> None:
+    """Options as in the library; what cannot be combined is refused by the options' names."""
+    path = tmp_path / "m.vcrf"
+    common = "train", treebank_file, "-o", path, "--affix", 0, "--tags", 1, "--words", 0, "--tol", 0.05
+    call(*common, "--norm", "lp", "--power", 1.7, "--norm-of", "word=l1", "--norm-of", "lower=l2")
+    assert (load(path).norm, load(path).power, load(path).norms) == ("lp", 1.7, {"word": "l1", "lower": "l2"})
+    call(*common, "--norm", "l1", "--radius", 3, "--complexity-strength", 1, "--base-strength", 0)
+    assert load(path).radius == 3.0
+    for options, words in (
+        (["--norm-of", "word"], "--norm-of word: expected FAMILY=NORM"),
+        (["--norm-of", "nothing=l1"], "there is no family 'nothing'"),
+        (["--norm", "lp", "--surrogate", "m3n"], "--norm lp is not there for m3n"),
+        (["--norm", "group", "--radius", "2"], "--radius needs a norm of single weights"),
+    ):
+        assert words in " ".join(call(*common, *options, code=2).stderr.split())
 
 
 def test_several_files_and_development_data(corpus: Corpus, tmp_path: Path, call: Call) -> None:

@@ -69,6 +69,9 @@ def test_the_commands_on_a_model_of_trees(treebank: Path, tmp_path: Path) -> Non
         (["--tune"], "--tune"),
         (["--tag", "lemma"], "trees have labels in deprel, upos, feats, xpos"),
         (["--surrogate", "structsvm"], "not for trees"),
+        (["--surrogate", "crf-max"], "--surrogate crf-max is not for trees"),
+        (["--norm", "family"], "--norm family is for sequences"),
+        (["--norm-of", "node=l2"], "--norm-of is not for --structure tree"),
     ],
 )
 def test_what_trees_do_not_take_is_refused(treebank: Path, tmp_path: Path, options: list[str], message: str) -> None:

@@ -46,7 +46,8 @@ GIVEN: dict[str, Any] = {
     "max_passes": 1000, "n_jobs": 1, "patience": None, "verbose": False, "callback": lambda _: None,
     "random_state": 3, "constraints": [("VERB", "DET")], "inference": "dense", "dual_start": False,
     "word_classes": {"cat": "0", "dog": "0"}, "solver": None, "rule": "cumulative", "eta": 0.1, "eta_decay": 0.5,
-    "kappa": "m", "logarithm": True, "components": None, "component_pairs": None, "memory": "2GB",
+    "kappa": "m", "logarithm": True, "norms": None, "power": None, "radius": None,
+    "components": None, "component_pairs": None, "memory": "2GB",
 }  # fmt: skip
 
 

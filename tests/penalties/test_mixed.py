@@ -128,9 +128,9 @@ def test_refusals():
     """Powers out of range, free families, norms that there are not."""
     with pytest.raises(InputError, match="strength 0"):
         FamilyPenalty.from_strengths(np.array([1.0, 0.0]), ["l1", "l2"])
-    with pytest.raises(InputError, match="`p` must lie between 1 and 2"):
+    with pytest.raises(InputError, match="`power` must lie between 1 and 2"):
         FamilyPenalty.from_strengths(np.ones(1), "lp", power=2.0)
-    with pytest.raises(InputError, match="`p` must lie above 1"):
+    with pytest.raises(InputError, match="`power` must lie above 1"):
         FamilyPenalty.from_strengths(np.ones(1), "family", power=2.5)
     with pytest.raises(InputError, match=r"Powers must lie in \(1, 2\]"):
         FamilyPenalty(np.ones(1), np.ones(1), powers=np.array([1.0]))

@@ -133,9 +133,9 @@ ESTIMATOR = (
         flag="--norm-of", metavar="FAMILY=NORM",
     ),
     Parameter(
-        "p", None, Number("a number above 1 and at most 2", least=1.0, most=2.0),
+        "power", None, Number("a number above 1 and at most 2", least=1.0, most=2.0),
         "The p of lp, below 2, and of family. Default: 1.5 and 2.",
-        flag="--p", metavar="X",
+        flag="--power", metavar="X",
     ),
     Parameter(
         "l1_ratio", None, _SHARE, "Share of L1 in elastic.", flag="--l1-ratio", metavar="X"

@@ -15,7 +15,7 @@ RARE = {
         "--complexity-strength", "--base-strength", "--norm", "--l1-ratio", "--count-power", "--factors", "--loss",
         "--surrogate", "--structure", "--tol", "--max-passes", "--inference", "--dual-start", "--memory",
         "--seed", "--folds", "--plot", "--watch-port", "--solver", "--rule", "--eta", "--eta-decay", "--kappa",
-        "--norm-of", "--p", "--radius",
+        "--norm-of", "--power", "--radius",
         "--logarithm", "--start", "--components", "--component-pairs", "--known-labels", "--partial", "--dask",
     },
     "tag": {

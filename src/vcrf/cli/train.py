@@ -79,7 +79,7 @@ def train(
     base_strength: Annotated[float | None, option("base_strength")] = None,
     norm: Annotated[str | None, option("norm")] = None,
     norms: Annotated[list[str] | None, option("norms")] = None,
-    p: Annotated[float | None, option("p")] = None,
+    power: Annotated[float | None, option("power")] = None,
     l1_ratio: Annotated[float | None, option("l1_ratio")] = None,
     count_power: Annotated[float | None, option("count_power")] = None,
     factors: Annotated[bool | None, option("factors")] = None,

@@ -92,7 +92,7 @@ class Parameters(SequenceEstimator):
         base_strength: float | None = None,
         norm: str | None = None,
         norms: Mapping[str, str] | None = None,
-        p: float | None = None,
+        power: float | None = None,
         l1_ratio: float | None = None,
         count_power: float | None = None,
         factors: bool | None = None,
@@ -132,7 +132,7 @@ class Parameters(SequenceEstimator):
         self.base_strength = base_strength
         self.norm = norm
         self.norms = norms
-        self.p = p
+        self.power = power
         self.l1_ratio = l1_ratio
         self.count_power = count_power
         self.factors = factors
@@ -189,8 +189,8 @@ class Parameters(SequenceEstimator):
         """Refuse norms that cannot be combined with what else is asked for."""
         norm, power = self._form()["norm"], self._power
         check_norm(norm, self._value("l1_ratio"), power)
-        if self.p is not None and norm not in ("lp", "family") and "lp" not in (self.norms or {}).values():
-            raise InputError(f"`p` is of `norm='lp'` and 'family', not of {norm!r}: leave it out.")
+        if self.power is not None and norm not in ("lp", "family") and "lp" not in (self.norms or {}).values():
+            raise InputError(f"`power` is of `norm='lp'` and 'family', not of {norm!r}: leave it out.")
         is_separable = norm not in ("group", "family")
         asked = {"norms": self.norms, "radius": self.radius}
         for name in [name for name, value in asked.items() if value is not None]:
@@ -217,8 +217,8 @@ class Parameters(SequenceEstimator):
     @property
     def _power(self) -> float:
         """The p of the norms that have one."""
-        if self.p is not None:
-            return float(self.p)
+        if self.power is not None:
+            return float(self.power)
         return 2.0 if self._form()["norm"] == "family" else DEFAULT_POWER
 
     def _families(self, text: Text) -> list[Family]:

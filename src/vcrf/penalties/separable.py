@@ -46,11 +46,11 @@ def check_norm(norm: str, l1_ratio: float, power: float) -> None:
             "At 0 that is `norm='l2'`, at 1 `norm='l1'`."
         )
     if norm == "family" and not 1.0 < power <= 2.0:
-        raise InputError(f"`p` must lie above 1 and be at most 2 for `norm='family'`, got {power}.")
+        raise InputError(f"`power` must lie above 1 and be at most 2 for `norm='family'`, got {power}.")
     if norm == "lp" and not 1.0 < power < 2.0:
         raise InputError(
-            f"`p` must lie between 1 and 2, both excluded, for `norm='lp'`, got {power}. At 1 that is `norm='l1'`, at "
-            "2 `norm='l2'`."
+            f"`power` must lie between 1 and 2, both excluded, for `norm='lp'`, got {power}. At 1 that is `norm='l1'`, "
+            "at 2 `norm='l2'`."
         )
 
 

@@ -90,9 +90,9 @@ def solve_constrained(
         if mu < _LEAST:
             break
     gap = max(best.objective - bound, 0.0)
-    status = Status.STALLED if best.status is Status.CONVERGED else best.status
-    if gap <= tol * best.objective:
-        status = Status.CONVERGED
+    is_near = gap <= tol * best.objective
+    ended = Status.STALLED if best.status is Status.CONVERGED else best.status
+    status = Status.CONVERGED if is_near else ended
     return replace(best, gap=gap, status=status, n_passes=passes, seconds=seconds, history=history)
 
 
