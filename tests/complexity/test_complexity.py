@@ -254,6 +254,16 @@ def test_complexities_follow_the_norm() -> None:
     ):
         assert family_complexities("massart", problem, norm) == pytest.approx([bound(c) for c in counts])
         assert family_complexities("rademacher", problem, norm) == pytest.approx([estimate(c).value for c in counts])
+    for norm in ("lp", "family"):
+        found = family_complexities("massart", problem, norm, 1.5)
+        assert found == pytest.approx([lp_bound(c, 1.5) if c.n_features else 0.0 for c in counts])
+        drawn = family_complexities("rademacher", problem, norm, 1.5)
+        assert drawn == pytest.approx([rademacher(c, 1.5).value for c in counts])
+    l2 = family_complexities("massart", problem, "l2")
+    assert family_complexities("massart", problem, "family", 2.0) == pytest.approx(l2)
+    norms = ["l2", *["l1"] * (len(problem.families) - 1)]
+    mixed, l1 = family_complexities("massart", problem, norms), family_complexities("massart", problem)
+    assert (mixed[0], mixed[1:].tolist()) == (l2[0], l1[1:].tolist())
     massart, estimate = (family_complexities(choice, problem, "l2") for choice in ("massart", "estimate"))
     assert np.all(estimate <= massart * 1.1)  # Jensen, and the noise of the draws
     X, y = [["a", "b"], ["b", "c", "a"]], [["P", "Q"], ["Q", "Q", "P"]]

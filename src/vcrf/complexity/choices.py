@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 
 import numpy as np
 
 from vcrf.arguments.parameters import check
-from vcrf.complexity.closed import group_bound, l1_bound, l2_bound
+from vcrf.complexity.closed import group_bound, l1_bound, l2_bound, lp_bound
 from vcrf.complexity.counts import FamilyCounts, FeatureCounts
 from vcrf.complexity.features import feature_complexities
 from vcrf.complexity.sampling import group_rademacher, rademacher
@@ -40,7 +40,9 @@ def check_complexities(choice: str | Mapping[str, float], families: list[Family]
             )
 
 
-def family_complexities(choice: str | Mapping[str, float], problem: Candidates, norm: str = "l1") -> Floats:
+def family_complexities(
+    choice: str | Mapping[str, float], problem: Candidates, norm: str | Sequence[str] = "l1", power: float = 2.0
+) -> Floats:
     """r_k of every family of a problem, (n_families,).
 
     Parameters
@@ -53,8 +55,9 @@ def family_complexities(choice: str | Mapping[str, float], problem: Candidates, 
         - "rademacher" or "estimate": the Monte-Carlo estimate of that complexity on the sample (seed 0)
         - "feature": the mean over the family's attributes: every feature has its own, see `feature_complexities`
     problem : families, text and columns
-    norm : of the penalty, "l1", "l2", "elastic" or "group": which ball Massart's bound and the estimate are about;
-        elastic has those of l1
+    norm : of the penalty, "l1", "l2", "elastic", "lp", "group" or "family": which ball Massart's bound and the
+        estimate are about; elastic has those of l1, lp and family those of H_p; a list has that of each family
+    power : that p
 
     Notes
     -----
@@ -72,14 +75,24 @@ def family_complexities(choice: str | Mapping[str, float], problem: Candidates, 
     if choice == "general":
         return np.array([general_complexity(c, counts.graph_sizes(f.tags)) for c, f in _pairs(counts)])
     of_ball = _BOUNDS if choice == "massart" else _ESTIMATES
-    return np.array([of_ball.get(norm, of_ball["l1"])(c) if c.n_features else 0.0 for c in counts])
+    norms = [norm] * len(problem.families) if isinstance(norm, str) else norm
+    measures = [of_ball.get({"family": "lp"}.get(name, name), of_ball["l1"]) for name in norms]
+    pairs = zip(measures, counts, strict=True)
+    return np.array([measure(c, power) if c.n_features else 0.0 for measure, c in pairs])
 
 
-_BOUNDS: dict[str, Callable[[FeatureCounts], float]] = {"l1": l1_bound, "l2": l2_bound, "group": group_bound}
-_ESTIMATES: dict[str, Callable[[FeatureCounts], float]] = {
-    "l1": lambda counts: rademacher(counts).value,
-    "l2": lambda counts: rademacher(counts, 2.0).value,
-    "group": lambda counts: group_rademacher(counts).value,
+_Measure = Callable[[FeatureCounts, float], float]
+_BOUNDS: dict[str, _Measure] = {
+    "l1": lambda counts, _: l1_bound(counts),
+    "l2": lambda counts, _: l2_bound(counts),
+    "lp": lambda counts, p: l2_bound(counts) if p == 2.0 else lp_bound(counts, p),
+    "group": lambda counts, _: group_bound(counts),
+}
+_ESTIMATES: dict[str, _Measure] = {
+    "l1": lambda counts, _: rademacher(counts).value,
+    "l2": lambda counts, _: rademacher(counts, 2.0).value,
+    "lp": lambda counts, p: rademacher(counts, p).value,
+    "group": lambda counts, _: group_rademacher(counts).value,
 }
 
 

@@ -296,8 +296,10 @@ class VCRF(Trained, Parameters):
             known=self._known_labels(text, y, len(classes), allowed),
         )
         features = feature_complexities(problem) if self.complexities == "feature" else None
-        norm = self._form()["norm"]
-        complexities = family_complexities(self.complexities, problem, norm) if features is None else features.means
+        norm = self._form()["norm"] if self.norms is None else self._norms(families)
+        complexities = (
+            family_complexities(self.complexities, problem, norm, self._power) if features is None else features.means
+        )
         return TrainingData(problem, classes, complexities, features, self._surrogate(problem, classes))
 
     def _development(self, data: TrainingData, X: Iterable[Any], y: Any) -> DevelopmentSet:
