@@ -52,22 +52,22 @@ _TOKEN = "normalised=False"
 
 
 def _norms() -> list[Row]:
-    usual = (0.1, 0.3, 1.0)
+    usual = (0.03, 0.1, 0.3, 1.0)
     return [
         Row("L1", "VCRF", {"norm": "l1"}, usual),
         Row("p = 1.25", "VCRF", {"norm": "lp", "power": 1.25}, usual),
         Row("p = 1.5", "VCRF", {"norm": "lp", "power": 1.5}, usual),
         Row("L2", "VCRF", {"norm": "l2"}, usual),
         Row("elastic", "VCRF", dict(_ELASTIC), usual),
-        Row("group", "VCRF", {"norm": "group"}, (0.3, 1.0, 3.0)),
-        Row("families' L2", "VCRF", {"norm": "family"}, (0.3, 1.0, 3.0)),
+        Row("group", "VCRF", {"norm": "group"}, (0.1, 0.3, 1.0, 3.0)),
+        Row("families' L2", "VCRF", {"norm": "family"}, (0.3, 1.0, 3.0, 10.0)),
     ]
 
 
 def _losses() -> list[Row]:
     found: list[tuple[str, Any]] = [("none", None), ("hamming, at most 1 a sentence", "hamming")]
     found += [(f"{name}, 1 a wrong part", f"{name}:{_TOKEN}") for name in ("hamming", "ngram", "edit")]
-    return [Row(name, "VCRF", {"loss": loss, **_ELASTIC}, (0.03, 0.1, 0.3)) for name, loss in found]
+    return [Row(name, "VCRF", {"loss": loss, **_ELASTIC}, (0.01, 0.03, 0.1, 0.3)) for name, loss in found]
 
 
 def _surrogates() -> list[Row]:
@@ -127,7 +127,7 @@ def measure(treebank: str, part: str, row: Row, data: Any, sentences: int) -> li
 def run(options: argparse.Namespace) -> None:
     """Make the points that are not there."""
     POINTS.parent.mkdir(exist_ok=True)
-    done = {(p["treebank"], p["part"], p["row"]) for p in load()}
+    done = {(p["treebank"], p["part"], p["row"], round(float(p["strength"]), 6)) for p in load()}
     is_new = not POINTS.exists()
     with POINTS.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
@@ -137,11 +137,12 @@ def run(options: argparse.Namespace) -> None:
             for treebank in options.treebanks:
                 data = read(treebank, options.sentences)
                 for row in PARTS[part]():
-                    if (treebank, part, row.name) in done:
+                    missing = tuple(c for c in row.occurrences if (treebank, part, row.name, c) not in done)
+                    if not missing:
                         continue
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        points = measure(treebank, part, row, data, options.sentences)
+                        points = measure(treebank, part, row._replace(occurrences=missing), data, options.sentences)
                     writer.writerows(points)
                     file.flush()
                     seconds = sum(p["seconds"] for p in points)
