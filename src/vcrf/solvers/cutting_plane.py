@@ -36,6 +36,7 @@ from vcrf.types import Floats, Ints, UInts32
 # A tangent with less slope says nothing.
 _FLAT = 1e-12
 
+
 def solve_max(
     problem: Candidates,
     penalty: FamilyPenalty,
