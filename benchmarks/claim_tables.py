@@ -120,7 +120,7 @@ def at_strengths(*folders: str) -> Rows:
                 attributes = " / ".join(count(side, "n_attributes") if side else "" for side in (crf, tie, vcrf))
                 rows.append(
                     [
-                        *(NAMES[name], f"{s:g}", plain(crf), _other(tie, vcrf), plain(vcrf)),
+                        *(NAMES[name], f"{s:g}", error(crf), beside(tie, crf), error(vcrf)),
                         *tested(difference(vcrf.token, crf.token)),
                         f"{count(crf, 'n_active')} / {count(vcrf, 'n_active')}", attributes, f"{gap:.1e}",
                     ]
@@ -128,11 +128,12 @@ def at_strengths(*folders: str) -> Rows:
     return [head, *rows]
 
 
-def _other(side: Summary | None, of: Summary) -> str:
-    """An error beside those of more runs says so."""
-    if side is None or len(side.chosen) == len(of.chosen):
-        return plain(side) if side else ""
-    return f"{plain(side)} (of {len(side.chosen)})"
+def beside(theirs: Summary | None, own: Summary) -> str:
+    """The error of a control; of fewer runs than the L1-CRF has, its difference to the same runs of that."""
+    if theirs is None:
+        return ""
+    n = len(theirs.chosen)
+    return error(theirs) if n == len(own.chosen) else f"L1-CRF {(theirs.token - own.token[:n]).mean():+.2f} (run 0)"
 
 
 def at_weights(*folders: str) -> Rows:
@@ -210,7 +211,7 @@ def on_validation(*folders: str) -> Rows:
             crf, vcrf = chosen(ours, is_crf=True), chosen(ours)
             rows.append(
                 [
-                    *(NAMES[name], error(crf), error(chosen(ties)) if ties else "", error(vcrf)),
+                    *(NAMES[name], error(crf), beside(chosen(ties) if ties else None, crf), error(vcrf)),
                     *tested(difference(vcrf.token, crf.token)),
                 ]
             )
