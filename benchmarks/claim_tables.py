@@ -117,7 +117,7 @@ def at_strengths(*folders: str) -> Rows:
                 tie = at(ties, s, 0.0) if ties else None
                 sides = [side for side in (crf, tie, vcrf) if side is not None]
                 gap = max(p.gap / p.objective for side in sides for p in side.chosen if p.gap is not None)
-                attributes = " / ".join(count(side, "n_attributes") if side else "" for side in (crf, tie, vcrf))
+                attributes = " / ".join(count(side, "n_attributes") if side else "-" for side in (crf, tie, vcrf))
                 rows.append(
                     [
                         *(NAMES[name], f"{s:g}", error(crf), beside(tie, crf), error(vcrf)),
@@ -131,7 +131,7 @@ def at_strengths(*folders: str) -> Rows:
 def beside(theirs: Summary | None, own: Summary) -> str:
     """The error of a control; of fewer runs than the L1-CRF has, its difference to the same runs of that."""
     if theirs is None:
-        return ""
+        return "-"
     n = len(theirs.chosen)
     return error(theirs) if n == len(own.chosen) else f"L1-CRF {(theirs.token - own.token[:n]).mean():+.2f} (run 0)"
 
@@ -304,6 +304,7 @@ BLOCKS = {
     "claim-certified": Block(("claim-tamil-certified", "claim-twitter-certified"), at_strengths),
     "claim-weights": Block(("claim-tamil-certified", "claim-twitter-certified"), at_weights),
     "claim-chosen": Block(("claim-tamil-certified", "claim-twitter-certified"), on_validation),
+    "claim-seeds": Block(("claim-tamil-seeds",), at_strengths),
     "claim-all": Block(("all-certified",), over_sets),
     "claim-early": Block(("claim-tamil-early",), at_strengths),
     "claim-steps": Block(("claim-tamil-steps",), by_steps),
