@@ -15,6 +15,7 @@ from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
 from vcrf.cli.errors import saying_warnings
 from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import Interrupts, exit_code
+from vcrf.cli.late import import_late
 from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, say
 
@@ -136,6 +137,7 @@ def train(
     """
     given = locals()
     began = time.perf_counter()
+    import_late()
     _check_call(data, output, split, dev, dev_split, plot, word_classes)
     _check_tuning(tune, folds, plot, start)
     _check_complexities(complexities, complexity_strength, tune)
@@ -149,6 +151,7 @@ def train(
 
         check_watch()
     from vcrf import scratch
+    from vcrf.machine import give_memory_back
 
     if dask is not None:
         from vcrf.cli.train_cluster import check_cluster, train_on_cluster
@@ -156,6 +159,7 @@ def train(
         check_cluster(given)
         train_on_cluster(given, began)
         return
+    give_memory_back()
     with scratch.within(memory):
         (_train_trees if structure == "tree" else _train_chains)(given, began)
 
@@ -228,7 +232,8 @@ def _corpora(given: dict[str, Any]) -> tuple[Corpus, Corpus | None, Layout]:
     """The training data, read once where they may be larger than the memory, and the development data."""
     dev, dev_split, input_format = given["dev"], given["dev_split"], format_name(given["input_format"])
     how = column(given["tag"]), given["split"], input_format, given["form"]
-    corpus, layout = _read(given["data"], *how, is_streamed=given["memory"] is not None)
+    # Labels that are left open are kept as they are read.
+    corpus, layout = _read(given["data"], *how, is_streamed=not given["partial"])
     corpus = _with_partial(given, corpus, layout)
     if dev is None and dev_split is None:
         return corpus, None, layout

@@ -30,12 +30,16 @@ _BLANK_LINE = re.compile(rb"\n[ \t\r\f\v]*\n")
 
 
 class FilePart(NamedTuple):
-    """Sentences of a file between two places in bytes; `last` None is all of a compressed file. Messages say `name`."""
+    """Sentences of a file between two places in bytes; `last` None is all of a compressed file. Messages say `name`.
+
+    `size` is that of the file: one that has changed meanwhile, or is another on this machine, is refused.
+    """
 
     name: str
     path: str
     first: int
     last: int | None
+    size: int
     layout: Layout
     sample: str
     split: str | None
@@ -66,12 +70,16 @@ class FilePart(NamedTuple):
             return read_text(self.path).content
         try:
             with Path(self.path).open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
                 file.seek(self.first)
                 data = file.read(self.last - self.first)
         except OSError as error:
             raise unreadable(self.name, error) from error
-        if len(data) < self.last - self.first:
-            raise InputError(f"{self.name}: the file is shorter than when training began. Leave it as it is meanwhile.")
+        if size != self.size:
+            raise InputError(
+                f"{self.name}: the file had {self.size:,} bytes when training began and has {size:,} now. All machines "
+                "need the same file, as it was then."
+            )
         content = decode(data, self.name, first_line).replace("\r\n", "\n")
         check_nul(content, self.name, first_line)
         return content if self.first else content.removeprefix("\ufeff")
@@ -107,10 +115,10 @@ def parts_of_files(
     for path, size, (layout, sample) in zip(paths, sizes, layouts, strict=True):
         name, place = os.fspath(path), str(Path(path).absolute())
         if not size:
-            parts.append(FilePart(name, place, 0, None, layout, sample, split))
+            parts.append(FilePart(name, place, 0, None, 0, layout, sample, split))
             continue
         bounds = [0, *_cuts(Path(path), size, max(1, round(total * size / sum(sizes)))), size]
-        parts += [FilePart(name, place, a, b, layout, sample, split) for a, b in pairwise(bounds)]
+        parts += [FilePart(name, place, a, b, size, layout, sample, split) for a, b in pairwise(bounds)]
     return parts, layouts[0][0]
 
 

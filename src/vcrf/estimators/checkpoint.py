@@ -48,7 +48,8 @@ class Checkpoint:
             ) from error
         if digest != self.digest:
             raise InputError(
-                f"{self.path}: a checkpoint of other sentences, labels or families. Remove it, or name another file."
+                f"{self.path}: a checkpoint of other sentences, labels, families or strengths. Remove it, or name "
+                "another file."
             )
         return SolverResult(features, weights, np.inf, np.inf, np.inf, Status.INTERRUPTED, 0, 0.0)
 

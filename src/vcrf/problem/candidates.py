@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from vcrf.families.family import Family, Source, paper_complexities
 from vcrf.families.text import Text
 from vcrf.graphs.parts import PartSpace
 from vcrf.types import Bools, Floats, Ints, UInts32
+from vcrf.workers import cut
+
+# Occurrences that are weighed at a time.
+_ENTRIES = 1 << 20
 
 
 class Candidates(ABC):
@@ -74,11 +79,16 @@ class Candidates(ABC):
 
         The gradient of (column, assignment) is sum_t weight_t value_t (marginal - truth) with both in [0, 1].
         """
-        weight = self.weights[self.example_of][self.columns.positions]
-        if len(self.columns.values):
-            weight = weight * np.abs(self.columns.values)
-        total = np.concatenate([np.zeros(1), np.cumsum(weight)])
-        return np.asarray(total[self.columns.ptr[1:]] - total[self.columns.ptr[:-1]])
+        ptr, positions, values = self.columns.ptr, self.columns.positions, self.columns.values
+        weights, total = self.weights[self.example_of], np.zeros(len(ptr))
+        # Some columns at a time: a number for each occurrence is more than the columns are.
+        for a, b in pairwise(cut(ptr, 1 + len(positions) // _ENTRIES)):
+            here = weights[positions[ptr[a] : ptr[b]]]
+            if len(values):
+                here *= np.abs(values[ptr[a] : ptr[b]])
+            sums = np.cumsum(np.concatenate([total[a : a + 1], here]))
+            total[a : b + 1] = sums[ptr[a : b + 1] - ptr[a]]
+        return total[1:] - total[:-1]
 
     def paper_complexities(self) -> Floats:
         """r_k = sqrt(2 log|H_k| / m) of every family, (n_families,)."""

@@ -31,6 +31,7 @@ from vcrf.solvers.state import rounding
 from vcrf.structures.structure import Plan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
+from vcrf.workers import one_blas_thread
 
 MAX_FEATURES = 5_000_000
 
@@ -51,10 +52,7 @@ def solve_group(
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
-    from threadpoolctl import threadpool_limits
-
-    # One BLAS thread, as in `working_set.solve`.
-    with threadpool_limits(1):
+    with one_blas_thread():
         return _Run(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(
             start
         )

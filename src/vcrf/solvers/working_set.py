@@ -30,6 +30,7 @@ from vcrf.structures.structure import Scan
 from vcrf.surrogates.choice import crf
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Bools, Floats, Ints
+from vcrf.workers import one_blas_thread
 
 # Without an l1 part every candidate carries weight and must be held in memory.
 MAX_DENSE_CANDIDATES = 50_000_000
@@ -75,12 +76,9 @@ def solve(
     dual_start : with an l2 part and no start close by, begin by dual ascent where there is one; each of its rounds
         counts as a pass
     """
-    from threadpoolctl import threadpool_limits
-
     has_to_settle = settle is not None and settle > 0.0
     gap_moves, settle = (STEPS.gap_moves, 0.01 * tol) if settle is None else (0.0, settle)
-    # One BLAS thread: after each small product its others would spin, on the cores that the passes need.
-    with threadpool_limits(1):
+    with one_blas_thread():
         choice = crf(problem, costs) if surrogate is None else surrogate
         run = _Run(
             problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
@@ -181,8 +179,12 @@ class _Run(Run):
             if not self.objective.is_convex and self.violation <= self.tol:
                 return Status.STATIONARY
             self.check_limit()
-            self.state = self._next_working_set(self.state, point, scan)
-            del point, scan  # a pass has a number for each label at each token
+            changes = self._changes(self.state, scan)
+            if changes is None:
+                self.quasi_newton.scale(self.state, self.objective.curvature(point, self.variances))
+            del point, scan  # a pass has a number for each label at each token: it goes before the next one comes
+            if changes is not None:
+                self.state = self._change_working_set(self.state, *changes)
             before = self.state.objective
             self.state = self._minimise(self.state, n_steps)
             self._check_settled(self.state)
@@ -379,14 +381,11 @@ class _Run(Run):
         beyond = np.abs(scan.gradients[outside]) - thresholds
         return max(inside, float((beyond / np.where(thresholds > 0.0, thresholds, largest)).max(initial=0.0)))
 
-    def _next_working_set(self, state: State, point: Point, scan: Scan) -> State:
-        """Add the violators, drop the idle."""
+    def _changes(self, state: State, scan: Scan) -> tuple[Bools, Ints] | None:
+        """What of the working set stays, and what comes: the violators; None where nothing needs to change."""
         idle = (state.w == 0.0) & (np.abs(state.g) < 0.9 * state.thresholds)
         new = self._most_violated(state, scan)
-        if len(new) or np.count_nonzero(idle) > 0.3 * len(idle):
-            return self._change_working_set(state, ~idle, new)
-        self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
-        return state
+        return (~idle, new) if len(new) or np.count_nonzero(idle) > 0.3 * len(idle) else None
 
     def _most_violated(self, state: State, scan: Scan) -> Ints:
         """The violators to add: all that cost a pass nothing; of the others the worst.
@@ -425,10 +424,11 @@ class _Run(Run):
             self.quasi_newton.memory.clear()
         else:
             self.quasi_newton.memory.resize(np.flatnonzero(kept), where, len(features))
-        self._best = self._compile(features, w)
+        warm = state.warm
+        state = self.state = self._best = self._compile(features, w)  # nobody holds the old one any more
         # A pass that is made even past the limit.
-        point = self.objective.at(self._best.plan, w, state.warm)
-        state = self._see(self._best, point)
+        point = self.objective.at(state.plan, w, warm)
+        state = self._see(state, point)
         self.quasi_newton.scale(state, self.objective.curvature(point, self.variances))
         return state
 

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from vcrf.structures.structure import Purpose, wanted
 from vcrf.structures.sums import ArcVariances, ChainSums
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Bools, Floats, Ints
+from vcrf.workers import one_blas_thread
 
 _BINS = 1 << 14  # of excesses
 
@@ -184,8 +185,8 @@ class Block:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One task at a time, and one BLAS thread: sums of more would depend on their number."""
-        with self._lock, _blas().limit(limits=1):
+        """One task at a time, and one BLAS thread."""
+        with self._lock, one_blas_thread():
             yield
 
     def _compiled(self, asked: Asked, features: Ints) -> tuple[Ints, ChainPlan | PairPlan]:
@@ -214,14 +215,6 @@ class Block:
 def _arcs_of(variances: Any) -> Floats:
     """What the structure remembers of a scan, as an array."""
     return variances.arcs if isinstance(variances, ArcVariances) else np.zeros(0)
-
-
-@cache
-def _blas() -> Any:
-    """The libraries of this process; looking for them takes longer than a pass."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def add_passes(parts: Sequence[Passed]) -> Passed:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcrf import scratch
 from vcrf.errors import BudgetError, InputError
 from vcrf.families.keys import KeyGroup, group_columns
 from vcrf.problem import MAX_ARCS, Problem
@@ -106,6 +105,7 @@ class Chain:
 
     def compile(self, features: Ints) -> ChainPlan | PairPlan:
         """Arrays for a sorted set of features, with the automaton of their patterns if passes may use it."""
+        self.spare.let_go()
         if self.may_use_pairs:
             return compile_pairs(self.problem, features, self.compile_dense)
         return self.compile_dense(features)
@@ -173,16 +173,13 @@ class Chain:
         if isinstance(sums, PairSums):
             return sums.gradient
         plain = sums.potentials.plain_gradient(sums.counts)
-        g = self._gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain)
+        g = gradient_of(sums.plan, sums.residuals, sums.slot_residuals, plain, self.spare, self.workers)
         if sums.plan.components is not None:
-            component_gradient(sums.plan.components, sums.plan, sums.of_values, g, self.workers)
+            component_gradient(sums.plan.components, sums.plan, sums.of_values, g, self.spare, self.workers)
         pairs = sums.plan.value_pairs
         if pairs is not None and len(pairs):
             g[pairs.features] = _on_pairs(sums).value_pair_gradient(pairs, sums)
         return g
-
-    def _gradient_of(self, plan: ChainPlan, residuals: Floats, slots: Floats, plain: Floats, power: int = 1) -> Floats:
-        return gradient_of(plan, residuals, slots, plain, self.spare, self.workers, power)
 
     def curvature(self, sums: ChainSums | PairSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent: a scale for steps, no more.
@@ -196,11 +193,11 @@ class Chain:
         weights = np.maximum(sums.token_weights, 1e-300)
         per_slot = np.repeat(weights, np.diff(plan.slot_ptr))
         plain = np.ones(len(plan.table_features)) if variances is None else variances.of(plan)
-        out = _variances(residuals, weights)
-        curvature = self._gradient_of(plan, out, np.abs(slots) - slots**2 / per_slot, plain, power=2)
+        slots = np.abs(slots) - slots**2 / per_slot
+        curvature = gradient_of(plan, residuals, slots, plain, self.spare, self.workers, weights)
         if plan.components is not None:
-            spread = _variances(plan.components.table.sum_labels(residuals), weights)
-            component_gradient(plan.components, plan, spread, curvature, self.workers, power=2)
+            spread = plan.components.table.sum_labels(residuals)
+            component_gradient(plan.components, plan, spread, curvature, self.spare, self.workers, weights)
         if plan.value_pairs is not None:
             pairs = plan.value_pairs
             curvature[pairs.features] = variances.of_values(pairs) if isinstance(variances, ArcVariances) else 1.0
@@ -289,16 +286,6 @@ def _on_pairs(sums: ChainSums) -> DensePotentials:
     if isinstance(sums.potentials, DensePotentials):
         return sums.potentials
     raise TypeError(f"No pairs of component values with {type(sums.potentials).__name__}.")
-
-
-def _variances(residuals: Floats, weights: Floats) -> Floats:
-    """|r| - r^2 / weight of the residuals of each token."""
-    out = scratch.empty(residuals.shape)
-    for first in range(0, len(out), _TOKENS_PER_BLOCK):
-        here = slice(first, first + _TOKENS_PER_BLOCK)
-        np.abs(residuals[here], out=out[here])
-        out[here] -= out[here] * out[here] / weights[here, None]
-    return out
 
 
 def is_dense(problem: Problem, lattice: str, keeps_arcs: bool = False) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf import kernels
-from vcrf.structures.gradient import sum_columns
+from vcrf.structures.gradient import sum_groups
 from vcrf.structures.scan import scan_values
 from vcrf.structures.structure import Scan, Wanted
 from vcrf.structures.value_pairs import scan_value_pairs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vcrf.problem import Components
     from vcrf.structures.chain import Chain
     from vcrf.structures.plan import ChainPlan, ComponentPlan
-    from vcrf.structures.sums import ChainSums
+    from vcrf.structures.sums import ChainSums, Spare
 
 
 def add_component_scores(components: ComponentPlan, w: Floats, scores: Floats, workers: Workers) -> None:
@@ -37,20 +37,11 @@ def add_component_scores(components: ComponentPlan, w: Floats, scores: Floats, w
 
 
 def component_gradient(
-    components: ComponentPlan, plan: ChainPlan, of_values: Floats, g: Floats, workers: Workers, power: int = 1
-) -> None:
-    """Write the sums of `of_values`, (n_tokens, n_values), times values to a power, of the features on components."""
-    if not len(components.row_features):
-        return
-    by_key = np.empty((len(components.row_ptr) - 1, of_values.shape[1]))
-    workers.run(
-        lambda a, b: kernels.gradient.key_residuals(
-            plan.key_ptr, plan.key_positions, components.row_ptr, of_values, a, b, by_key
-        ),
-        plan.key_bounds,
-    )
-    for part in components.groups:
-        sum_columns(part, plan, part.offset, by_key, g, workers, power)
+    components: ComponentPlan, plan: ChainPlan, of_values: Floats, g: Floats, spare: Spare, workers: Workers,
+    weights: Floats | None = None,
+) -> None:  # fmt: skip
+    """Write the sums of `of_values`, (n_tokens, n_values), of the features on components; see `gradient_of`."""
+    sum_groups(components.groups, components.keys, plan, of_values, g, spare, workers, weights)
 
 
 def with_components(

@@ -174,6 +174,8 @@ class LevelScan:
         # E and emp are at most the floor each, and sum to the mass.
         left = np.where(can, floor, 0.0)
         self.bounds.leave_labels(2.0 * left * np.minimum(left * self.n_labels, self.mass))
+        if not len(columns):
+            return _Pairs.joined([])
         marginals = self.found.spread.copy()
         marginals[np.arange(problem.n_tokens), problem.y] += self.token_weights
         truth = marginals - self.found.residuals

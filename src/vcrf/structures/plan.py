@@ -12,7 +12,7 @@ from vcrf.families.keys import KeyGroup
 from vcrf.lattice import PatternAutomaton
 from vcrf.problem import Components, Problem
 from vcrf.structures.value_pairs import ValuePairs, value_pairs
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
@@ -55,10 +55,14 @@ class ArcPlan:
 
 @dataclass(frozen=True)
 class ComponentPlan:
-    """Features of component values: their groups, and lists of (value, feature) for the keys of the plan."""
+    """Features of component values: their groups, and lists of (value, feature) for the rows of the plan.
+
+    `keys` are pointers to the same lists for all keys, as `ChainPlan.keys`.
+    """
 
     table: Components
     groups: list[GroupEntries]
+    keys: Ints
     row_ptr: Ints
     row_values: UInts32
     row_features: UInts32
@@ -69,9 +73,10 @@ class ComponentPlan:
 class ChainPlan:
     """Features compiled to arrays: rows of (label, feature) for keys, a table of tag patterns, corrections.
 
-    Corrections are listed by token: an entry is a feature with a longer pattern whose column holds there. Entries of
-    one token with the same pattern share a slot, which has the sum of their scores. The flip of a pair of labels is
-    its code the other way round. `arcs` is for passes on a pattern automaton.
+    Keys without features have no row; row 0 is nothing. `keys` are pointers to the lists of (label, feature) of all
+    keys, for sums by key. Corrections are listed by token: an entry is a feature with a longer pattern whose column
+    holds there. Entries of one token with the same pattern share a slot, which has the sum of their scores. The flip of
+    a pair of labels is its code the other way round. `arcs` is for passes on a pattern automaton.
     """
 
     features: Ints
@@ -83,9 +88,9 @@ class ChainPlan:
     row_features: UInts32
     row_values: Floats
     row_bounds: list[int]
+    keys: Ints
     key_ptr: Ints
     key_positions: UInts32
-    key_bounds: list[int]
     table_features: Ints
     table_sizes: UInts32
     table_codes: UInts32
@@ -144,14 +149,12 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
     """Key-major lists of features of single labels and component values, and the keys' positions."""
     found = {k: [_of_group(problem, k, group, features) for group in groups] for k in _single_kinds(problem)}
     used = [i for i in range(len(groups)) if any(np.any(count[i][1]) for count in found.values())]
-    rows: list[UInts32] = []
     key_counts: list[Ints] = [np.zeros(1, np.int64)]
     key_positions: list[UInts32] = []
     offsets: list[int] = []
     offset = 0
     for group in (groups[i] for i in used):
         offsets.append(offset)
-        rows.append(scratch.keep(np.where(group.pos_key > 0, group.pos_key + np.uint32(offset), 0).astype(np.uint32)))
         key_counts.append(np.diff(group.key_ptr)[1:])
         key_positions.append(group.key_positions)
         offset += group.n_keys - 1
@@ -162,29 +165,45 @@ def _compile_rows(problem: Problem, groups: list[KeyGroup], features: Ints, code
         ]
         for k, of_kind in found.items()
     }
-    key_ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))])
-    stacked = scratch.empty((problem.n_tokens, len(rows)), np.uint32)
-    for i, row in enumerate(rows):
-        stacked[:, i] = row
-    row_ptr, labels, entries, values = _row_entries(parts[1], offset + 1, code)
-    compiled = {
+    keys, labels, entries, values = _row_entries(parts[1], offset + 1, code)
+    more: dict[str, Any] = {}
+    has_row = np.diff(keys) > 0
+    if problem.components is not None:
+        of_values = parts[problem.component_kind]
+        pointers, value, entry, factor = _row_entries(of_values, offset + 1, code)
+        has_row |= np.diff(pointers) > 0
+        more["components"] = ComponentPlan(
+            problem.components, of_values, pointers, _pointers(pointers, has_row), value, entry, factor
+        )
+    row_ptr = _pointers(keys, has_row)
+    return more | {
         "groups": parts[1],
-        "rows": stacked,
+        "rows": _rows_of_tokens(problem.n_tokens, [groups[i] for i in used], offsets, has_row),
         "row_ptr": row_ptr,
         "row_labels": labels,
         "row_features": entries,
         "row_values": values,
         "row_bounds": cut(row_ptr, _BLOCKS),
-        "key_ptr": key_ptr,
+        "keys": keys,
+        "key_ptr": np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(key_counts))]),
         "key_positions": scratch.concatenate([np.zeros(0, np.uint32), *key_positions]),
-        "key_bounds": cut(key_ptr, _BLOCKS),
     }
-    if problem.components is not None:
-        of_values = parts[problem.component_kind]
-        compiled["components"] = ComponentPlan(
-            problem.components, of_values, *_row_entries(of_values, offset + 1, code)
-        )
-    return compiled
+
+
+def _pointers(keys: Ints, has_row: Bools) -> Ints:
+    """Pointers to the lists of the rows, from those of all keys: row 0 is nothing."""
+    return np.concatenate([np.zeros(1, np.int64), keys[:-1][has_row], keys[-1:]])
+
+
+def _rows_of_tokens(n_tokens: int, groups: list[KeyGroup], offsets: list[int], has_row: Bools) -> UInts32:
+    """The row of each token in each group, 0 = nothing, (n_tokens, n_groups)."""
+    number = np.where(has_row, np.cumsum(has_row, dtype=np.uint32), 0).astype(np.uint32)
+    rows = scratch.empty((n_tokens, len(groups)), np.uint32)
+    for i, (group, offset) in enumerate(zip(groups, offsets, strict=True)):
+        of_key = number[offset : offset + group.n_keys].copy()
+        of_key[0] = 0
+        rows[:, i] = of_key[group.pos_key]
+    return rows
 
 
 def _single_kinds(problem: Problem) -> list[int]:
@@ -204,9 +223,7 @@ def _row_entries(parts: list[GroupEntries], n_rows: int, code: UInts32) -> tuple
     """Pointers of the keys' lists, and the assignment, feature and value (none for indicators) of their entries."""
     counts = np.zeros(n_rows, np.int64)
     for part in parts:
-        of_column = np.repeat(part.n_features, np.diff(part.group.col_ptr))
-        found = np.bincount(part.group.col_keys, of_column, part.group.n_keys).astype(np.int64)
-        counts[part.offset + 1 : part.offset + part.group.n_keys] = found[1:]
+        kernels.keys.count_entries(part.group.col_ptr, part.group.col_keys, part.n_features, part.offset, counts)
     row_ptr = scratch.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     n = int(row_ptr[-1])
     labels, entries = scratch.empty(n, np.uint32), scratch.empty(n, np.uint32)

@@ -155,6 +155,7 @@ class Spare:
         self._shape, self._n_labels = (n_sentences, n_tokens * n_labels), n_labels
         self._free: list[tuple[Floats, Floats]] = []
         self._rows: list[Floats] = []
+        self._room = np.zeros(0)
 
     def output(self, n_slots: int) -> kernels.blocks.PassOutput:
         """Arrays for a pass to write to: it writes all of them."""
@@ -165,6 +166,19 @@ class Spare:
     def lend(self, owner: object, found: Found) -> None:
         """Take the arrays back when their owner is gone."""
         weakref.finalize(owner, self._free.append, (found.values, found.residuals.reshape(-1))).atexit = False
+
+    def let_go(self) -> None:
+        """Keep no arrays: before something large is made of which passes know nothing yet."""
+        self._free.clear()
+        self._rows.clear()
+        self._room = np.zeros(0)
+
+    def room(self, n_rows: int, width: int) -> Floats:
+        """An array of any content for a moment: the next one is in the same place."""
+        if len(self._room) < n_rows * width:
+            self._room = np.zeros(0)  # the old one goes before the new one comes
+            self._room = scratch.empty(n_rows * width)
+        return self._room[: n_rows * width].reshape(n_rows, width)
 
     def rows(self, n_rows: int) -> Floats:
         """An array (n_rows, n_labels) of any content, to be lent or given back."""
