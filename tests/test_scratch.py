@@ -119,7 +119,7 @@ def test_room_is_looked_for_first(tmp_path: Path) -> None:
     """With what is needed and what there is."""
     with Scratch(10**9, tmp_path) as here:
         scratch.check_room(1.0)
-        with pytest.raises(WriteError, match=r"about 1,000,000,000.0 GB are needed"):
+        with pytest.raises(WriteError, match=r"about 1,000,000,000,000 MB are needed"):
             scratch.check_room(1e18)
     assert here.directory == tmp_path
     scratch.check_room(1e18)  # in memory

@@ -143,7 +143,7 @@ class Scratch:
         """Refuse to begin what will not fit on the disk."""
         free = shutil.disk_usage(self.directory).free
         if n_bytes > free:
-            raise self._full(f"about {n_bytes / 1e9:,.1f} GB are needed, {free / 1e9:,.1f} GB are free")
+            raise self._full(f"about {n_bytes / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free")
 
     def array(self, shape: int | tuple[int, ...], dtype: np.dtype[Any], is_zero: bool) -> NDArray[Any]:
         """An array in a file, if it is large."""

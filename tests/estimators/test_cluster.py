@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -85,18 +87,31 @@ def test_it_saves_and_loads(corpus: Corpus, tmp_path: Path) -> None:
     assert vcrf.load(tmp_path / "my.vcrf").predict(corpus.tokens) == tagger.predict(corpus.tokens)
 
 
-def test_a_driver_that_dies_goes_on_from_its_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
+_KILLED = """
+import os, signal, sys
+from vcrf import VCRF
+from vcrf.cluster import Here
+from vcrf.data import small_english
+from vcrf.estimators.cluster import blocks_of_sentences, fit_blocks
+
+scans = []
+
+def die(record):
+    scans.append(record.phase == "scan")
+    if sum(scans) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)  # after the checkpoint of this round
+
+corpus = small_english(80)
+fit_blocks(VCRF(callback=die), blocks_of_sentences(corpus.tokens, corpus.labels, 200), Here(), sys.argv[1])
+"""
+
+
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
     """The file holds the last round until the gap is closed; one of other data is refused."""
     path = tmp_path / "my.checkpoint"
-    scans = []
-
-    def die(record: Any) -> None:
-        scans.append(record.phase == "scan")
-        if sum(scans) == 4:
-            raise SystemExit  # after the checkpoint of this round
-
-    with pytest.raises(SystemExit):
-        fit(VCRF(callback=die), corpus, Here(), checkpoint=path)
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(path)], check=False, stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == [path]
     kept = path.read_bytes()
     with pytest.raises(InputError, match=r"a checkpoint of other sentences"):
         fit(VCRF(words=0), corpus, Here(), checkpoint=path)
@@ -205,8 +220,6 @@ def test_a_scheduler_that_is_killed_leaves_the_checkpoint(corpus: Corpus, tmp_pa
     """The error says that it is gone, and that training can go on."""
     pytest.importorskip("distributed")
     import socket
-    import subprocess
-    import sys
 
     from vcrf.cluster import connect
 
