@@ -254,6 +254,7 @@ def test_a_saved_one_predicts_the_same(given, is_sparse, tmp_path):
     ("edit", "message"),
     [
         (lambda parts: parts.document["fitted"].update(n_outputs_=2), "not one of 2 labels"),
+        (lambda parts: parts.document["fitted"].update(n_outputs_=1 << 48), "not one of 281474976710656 labels"),
         (lambda parts: parts.document["fitted"].pop("n_outputs_"), "n_outputs_ is missing"),
         (lambda parts: parts.tensors["fitted.edges_"].fill(3), "pairs of the 3 labels"),
         (lambda parts: parts.tensors.pop("fitted.edges_"), "'fitted.edges_' is missing"),

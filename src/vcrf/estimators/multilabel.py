@@ -183,10 +183,12 @@ class MultiLabelCRF(Trained, ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self.model_
 
     def _check_fitted(self) -> None:
-        self.classes_ = np.arange(self.n_outputs_)
-        types, kinds = self._types(), self.model_.kinds
-        if sorted(kinds.types) != sorted(types) or any(not {0, 1}.issuperset(values) for values in kinds.labels):
+        kinds = self.model_.kinds
+        # Their number first: a forged one may be too large to count up to.
+        is_right = len(kinds.types) == self.n_outputs_ and sorted(kinds.types) == sorted(self._types())
+        if not is_right or any(not {0, 1}.issuperset(values) for values in kinds.labels):
             raise InputError(f"the model is not one of {self.n_outputs_} labels with the values 0 and 1")
+        self.classes_, types = np.arange(self.n_outputs_), self._types()
         if self.edges_.shape[1] != 2 or np.any((self.edges_ < 0) | (self.edges_ >= self.n_outputs_)):
             raise InputError(f"edges_ must be pairs of the {self.n_outputs_} labels")
         is_wide = self.scale_.shape in ((2, 1), (2, self.n_features_in_))
