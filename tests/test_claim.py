@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from vcrf.experiments.tasks import Point
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -32,3 +36,30 @@ def test_tables_are_of_one_version() -> None:
     assert len({run["version"] for run in runs}) == 1
     assert all(f"`{folder.name}`" in described for folder in folders)
     assert all(run["command"].endswith(f"results/{folder.name}") for run, folder in zip(runs, folders, strict=True))
+
+
+def point(complexity: float, base: float, n_active: int, wrong: int) -> Point:
+    """A model with so many weights and wrong labels of 1,000."""
+    absent: dict[str, Any] = dict.fromkeys(Point._fields, 0) | {"status": "CONVERGED", "families": {}}
+    return Point(**absent)._replace(
+        complexity_strength=complexity, base_strength=base, n_active=n_active, test_wrong=wrong, test_tokens=1_000
+    )
+
+
+def test_the_error_of_as_many_weights_is_read_off_the_curve() -> None:
+    """Half way between two models in the logarithm of their weights is half way between their errors."""
+    curve = [point(0.0, 0.1, 100, 200), point(0.0, 0.01, 400, 100), point(0.0, 0.0, 9_000, 90)]
+    weights, theirs, ours = claim_tables._as_sparse([*curve, point(0.1, 0.0, 200, 140)], 0.1)
+    assert (weights, ours) == (200, 14.0)
+    assert math.isclose(theirs, 15.0)
+    assert (
+        claim_tables._as_sparse([*curve, point(0.1, 0.0, 401, 140)], 0.1) is None
+    )  # beyond the curve; (0, 0) is off it
+    assert claim_tables._as_sparse([*curve, point(0.1, 0.0, 99, 140)], 0.1) is None
+
+
+def test_a_control_of_fewer_runs_is_laid_beside_the_same_runs() -> None:
+    """A mean over one run is no mean over two."""
+    crf = claim_tables.Summary([point(0.0, 0.1, 100, 200), point(0.0, 0.1, 100, 100)])
+    assert claim_tables.beside(claim_tables.Summary([point(0.1, 0.0, 90, 210)]), crf) == "L1-CRF +1.00 (run 0)"
+    assert claim_tables.beside(None, crf) == "-"
