@@ -310,7 +310,7 @@ BLOCKS = {
     "claim-steps": Block(("claim-tamil-steps",), by_steps),
     "claim-steps-twitter": Block(("claim-twitter-steps",), by_steps),
     "reproduce-claim": Block(("all-quick",), eight),
-    "reproduce-noise": Block(("all-quick",), noise),
+    "reproduce-noise": Block(("all-quick", "all-noise"), noise),
     "reproduce-default": Block(("default",), default),
 }
 
