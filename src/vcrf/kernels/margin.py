@@ -11,7 +11,7 @@ and, for each state, the best rest of a path; then the sequences are built forwa
 loss, but only those whose bound exceeds the best product found. The result is exact for any kappa; a good one leaves
 little to build. Margin rescaling is the sweep at kappa = 1.
 
-The sweeps are in `kernels.product_max` and `kernels.pattern_max`.
+The sweeps are in `kernels.product_max` and `kernels.pattern_max`; the factors of their `LossArrays` are costs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vcrf.kernels._jit import inner_kernel, kernel
+from vcrf.kernels.product import LossArrays
 from vcrf.types import Floats, Ints, UInts32
-
-
-class Ends(NamedTuple):
-    """The loss automata of all sentences, as in `kernels.product`."""
-
-    first: Ints
-    width: Ints
-    successor: UInts32
-    cost: Floats
-    final_ptr: Ints
-    final: Floats
-    init: Floats
 
 
 class Additive(NamedTuple):
@@ -40,7 +29,7 @@ class Additive(NamedTuple):
     `origin` is a state of the small automaton, `spent` the loss so far, `least` the least loss of any end.
     """
 
-    ends: Ends
+    costs: LossArrays
     largest: Floats
     origin: Ints
     spent: Floats
@@ -58,43 +47,43 @@ class Best(NamedTuple):
 
 @kernel
 def find_origins(
-    sent_ptr: Ints, first: Ints, successor: UInts32, ends: Ends, n_labels: int, origin: Ints, spent: Floats
+    sent_ptr: Ints, first: Ints, successor: UInts32, costs: LossArrays, n_labels: int, origin: Ints, spent: Floats
 ) -> None:
     """Set `origin` and `spent` of the rows (first, successor: of the automata that tell the loss)."""
     for i in range(len(sent_ptr) - 1):
         start, stop = sent_ptr[i], sent_ptr[i + 1]
         if stop == start:
             continue
-        origin[first[start]], spent[first[start]] = 0, ends.init[i]
+        origin[first[start]], spent[first[start]] = 0, costs.init[i]
         for t in range(start, stop - 1):
             for row in range(first[t], first[t + 1]):
-                arcs = (ends.first[t] + origin[row]) * n_labels
+                arcs = (costs.first[t] + origin[row]) * n_labels
                 for b in range(n_labels):
                     to = first[t + 1] + successor[row * n_labels + b]
-                    origin[to] = ends.successor[arcs + b]
-                    spent[to] = spent[row] + ends.cost[arcs + b]
+                    origin[to] = costs.successor[arcs + b]
+                    spent[to] = spent[row] + costs.cost[arcs + b]
 
 
 @inner_kernel
-def number_rows(ends: Ends, i: int, start: int, stop: int, numbers: Ints) -> int:
+def number_rows(costs: LossArrays, i: int, start: int, stop: int, numbers: Ints) -> int:
     """First row of each layer of a sentence, numbered from 0; returns the number of rows."""
     n_rows = 0
     for t in range(start, stop):
         numbers[t - start] = n_rows
-        n_rows += ends.width[t]
+        n_rows += costs.width[t]
     numbers[stop - start] = n_rows
-    return int(n_rows + ends.final_ptr[i + 1] - ends.final_ptr[i])
+    return int(n_rows + costs.final_ptr[i + 1] - costs.final_ptr[i])
 
 
 @inner_kernel
-def path_loss(ends: Ends, i: int, start: int, stop: int, n_labels: int, labels: UInts32) -> float:
+def path_loss(costs: LossArrays, i: int, start: int, stop: int, n_labels: int, labels: UInts32) -> float:
     """Loss of a label sequence."""
-    loss, q = ends.init[i], 0
+    loss, q = costs.init[i], 0
     for t in range(start, stop):
-        arc = (ends.first[t] + q) * n_labels + labels[t]
-        loss += ends.cost[arc]
-        q = int(ends.successor[arc])
-    return float(loss + ends.final[ends.final_ptr[i] + q])
+        arc = (costs.first[t] + q) * n_labels + labels[t]
+        loss += costs.cost[arc]
+        q = int(costs.successor[arc])
+    return float(loss + costs.final[costs.final_ptr[i] + q])
 
 
 @inner_kernel

@@ -14,7 +14,6 @@ from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.margin import (
     Additive,
     Best,
-    Ends,
     bound,
     number_rows,
     path_loss,
@@ -26,6 +25,7 @@ from vcrf.kernels.margin import (
 from vcrf.kernels.pattern_decode import add_local, best_before, drop_local
 from vcrf.kernels.patterns import Graph, LocalArcs
 from vcrf.kernels.potentials import node_scores
+from vcrf.kernels.product import LossArrays
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -68,22 +68,22 @@ def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
 
 @inner_kernel
 def sweep_back(
-    ends: Ends, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints,
+    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints,
     kappa: float, rest: Floats,
 ) -> None:  # fmt: skip
     """rest[(row, p)] = the most that kappa * loss + score can gain from the tokens to come, after the first token."""
     n_states, last, after, node = len(graph.size), graph.last, scores.after, scores.node
-    successor, cost, local_ptr = ends.successor, ends.cost, scores.local.ptr
-    for q in range(ends.final_ptr[i + 1] - ends.final_ptr[i]):
+    successor, cost, local_ptr = costs.successor, costs.cost, scores.local.ptr
+    for q in range(costs.final_ptr[i + 1] - costs.final_ptr[i]):
         at = (numbers[stop - start] + q) * n_states
-        rest[at : at + n_states] = kappa * ends.final[ends.final_ptr[i] + q]
+        rest[at : at + n_states] = kappa * costs.final[costs.final_ptr[i] + q]
     for t in range(stop - 1, start, -1):
         u, at = t - start, (t - scores.t0) * n_labels
         is_corrected = local_ptr[t + 1] > local_ptr[t]
         if is_corrected:
             _correct(scores, graph, t, False)
-        for row in range(ends.width[t]):
-            arcs = (ends.first[t] + row) * n_labels
+        for row in range(costs.width[t]):
+            arcs = (costs.first[t] + row) * n_labels
             for p in range(n_states):
                 b = last[p]
                 to = (numbers[u + 1] + np.int64(successor[arcs + b])) * n_states
@@ -98,12 +98,12 @@ def sweep_back(
 
 @inner_kernel
 def follow(
-    ends: Ends, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
+    costs: LossArrays, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
     rest: Floats, y: UInts32, labels: UInts32,
 ) -> tuple[float, float]:  # fmt: skip
     """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
     n_states, table, arc_state, node, here = len(graph.size), graph.table, graph.arc_state, scores.node, scores.here
-    successor, cost, local_ptr = ends.successor, ends.cost, scores.local.ptr
+    successor, cost, local_ptr = costs.successor, costs.cost, scores.local.ptr
     q, state, true_state, score, truth = 0, 0, 0, 0.0, 0.0
     for t in range(start, stop):
         u, at = t - start, (t - scores.t0) * n_labels
@@ -112,7 +112,7 @@ def follow(
             _correct(scores, graph, t, False)
         top, label, gain, to = -np.inf, 0, 0.0, 0
         for b in range(n_labels):
-            arc = (ends.first[t] + q) * n_labels + b
+            arc = (costs.first[t] + q) * n_labels + b
             taken = table[state, b]
             enters = int(arc_state[taken]) if u > 0 else b
             x = node[at + b] + (here[taken] if u > 0 else 0.0)
@@ -127,14 +127,14 @@ def follow(
             _correct(scores, graph, t, True)
         labels[t] = label
         score += gain
-        q, state = int(successor[(ends.first[t] + q) * n_labels + label]), to
+        q, state = int(successor[(costs.first[t] + q) * n_labels + label]), to
     return score, truth
 
 
 @kernel
 def max_pass(
-    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, key_scores: Floats,
-    graph: Graph, arcs: Floats, local: LocalArcs, out: Best,
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, rows: UInts32,
+    key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, out: Best,
 ) -> None:  # fmt: skip
     """What `product_max.max_pass` finds: label sequences of sentences first .. last-1 that are worth the most."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
@@ -145,12 +145,12 @@ def max_pass(
         if stop == start:
             continue
         numbers = np.empty(stop - start + 1, np.int64)
-        n_rows = number_rows(ends, i, start, stop, numbers)
+        n_rows = number_rows(costs, i, start, stop, numbers)
         if len(rest) < n_rows * n_states:
             rest = np.empty(n_rows * n_states)
-        sweep_back(ends, i, start, stop, n_labels, graph, scores, numbers, 1.0, rest)
-        score, truth = follow(ends, start, stop, n_labels, graph, scores, numbers, 1.0, rest, y, labels)
-        loss = path_loss(ends, i, start, stop, n_labels, labels)
+        sweep_back(costs, i, start, stop, n_labels, graph, scores, numbers, 1.0, rest)
+        score, truth = follow(costs, start, stop, n_labels, graph, scores, numbers, 1.0, rest, y, labels)
+        loss = path_loss(costs, i, start, stop, n_labels, labels)
         take_margin(i, start, stop, labels, loss, score, truth, out)
 
 
@@ -164,7 +164,7 @@ class Built(NamedTuple):
 
 @inner_kernel
 def _enter(
-    ends: Ends, additive: Additive, i: int, u: int, length: int, next_first: int, n_states: int, rows: Ints,
+    costs: LossArrays, additive: Additive, i: int, u: int, length: int, next_first: int, n_states: int, rows: Ints,
     small: Ints, kappa: float, rest: Floats, shift: float, enough: float, row: int, state: int, z: float, to_row: int,
     to_state: int, built: Built,
 ) -> None:  # fmt: skip
@@ -173,7 +173,7 @@ def _enter(
     if z <= built.best[place]:
         return
     if u == length - 1:
-        is_better = ends.final[ends.final_ptr[i] + to_row] * (z + shift) > enough
+        is_better = costs.final[costs.final_ptr[i] + to_row] * (z + shift) > enough
     else:
         number = next_first + to_row
         total = z + shift + kappa * additive.spent[number]
@@ -185,7 +185,7 @@ def _enter(
 
 @inner_kernel
 def build(
-    ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores,
+    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores,
     rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, built: Built, labels: UInts32,
 ) -> tuple[float, int]:  # fmt: skip
     """Best product above `enough` of all sequences whose bound exceeds it, with its last row; s = score + shift.
@@ -193,14 +193,14 @@ def build(
     Writes its labels; the row is -1 if there is none.
     """
     n_states, length = len(graph.size), stop - start
-    n_final = ends.final_ptr[i + 1] - ends.final_ptr[i]
+    n_final = costs.final_ptr[i + 1] - costs.final_ptr[i]
     built.best[: (rows[length] + n_final) * n_states] = -np.inf
     for u in range(length):
         t, node = start + u, (start + u - scores.t0) * n_labels
-        next_first = ends.first[t + 1] if u < length - 1 else 0
+        next_first = costs.first[t + 1] if u < length - 1 else 0
         if u > 0:
             _correct(scores, graph, t, False)
-        for row in range(ends.width[t]):
+        for row in range(costs.width[t]):
             for p in range(n_states if u > 0 else 1):
                 x = built.best[(rows[u] + row) * n_states + p] if u > 0 else 0.0
                 if x == -np.inf:
@@ -209,9 +209,9 @@ def build(
                     arc = graph.table[p, b]
                     z = x + scores.node[node + b] + (scores.here[arc] if u > 0 else 0.0)
                     enters = int(graph.arc_state[arc]) if u > 0 else b
-                    to = int(ends.successor[(ends.first[t] + row) * n_labels + b])
+                    to = int(costs.successor[(costs.first[t] + row) * n_labels + b])
                     _enter(
-                        ends, additive, i, u, length, next_first, n_states, rows, small, kappa, rest, shift, enough,
+                        costs, additive, i, u, length, next_first, n_states, rows, small, kappa, rest, shift, enough,
                         row, p, z, to, enters, built,
                     )  # fmt: skip
         if u > 0:
@@ -220,7 +220,7 @@ def build(
     for q in range(n_final):
         for p in range(n_states):
             x = built.best[(rows[length] + q) * n_states + p]
-            z = ends.final[ends.final_ptr[i] + q] * (x + shift) if x > -np.inf else -np.inf
+            z = costs.final[costs.final_ptr[i] + q] * (x + shift) if x > -np.inf else -np.inf
             if z > product:
                 product, end_row, state = z, q, p
     row = end_row
@@ -233,12 +233,12 @@ def build(
 
 @kernel
 def slack_pass(
-    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, additive: Additive, rows: UInts32,
-    key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, additive: Additive,
+    rows: UInts32, key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
 ) -> None:  # fmt: skip
     """What `product_max.slack_pass` finds, guesses included."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
-    n_states, few, rest = len(graph.size), additive.ends, np.empty(0)
+    n_states, few, rest = len(graph.size), additive.costs, np.empty(0)
     built, labels = (
         Built(np.empty(0), np.empty(0, np.uint32), np.empty(0, np.uint32)),
         np.empty(sent_ptr[last], np.uint32),
@@ -249,7 +249,7 @@ def slack_pass(
         if stop == start or additive.largest[i] <= 0.0:
             continue
         small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
-        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(ends, i, start, stop, large)
+        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(costs, i, start, stop, large)
         if len(rest) < n_small * n_states:
             rest = np.empty(n_small * n_states)
         kappa = kappas[i]
@@ -265,8 +265,8 @@ def slack_pass(
             n = n_large * n_states
             built = Built(np.empty(n), np.empty(n, np.uint32), np.empty(n, np.uint32))
         product, q = build(
-            ends, additive, i, start, stop, n_labels, graph, scores, large, small, kappa, rest, 1.0 - truth, enough,
+            costs, additive, i, start, stop, n_labels, graph, scores, large, small, kappa, rest, 1.0 - truth, enough,
             built, out.labels,
         )  # fmt: skip
         if q >= 0:
-            take_product(i, ends.final[ends.final_ptr[i] + q], product, kappas, out)
+            take_product(i, costs.final[costs.final_ptr[i] + q], product, kappas, out)

@@ -21,7 +21,6 @@ from vcrf.kernels.corrections import pattern_code, power
 from vcrf.kernels.margin import (
     Additive,
     Best,
-    Ends,
     bound,
     number_rows,
     path_loss,
@@ -31,6 +30,7 @@ from vcrf.kernels.margin import (
     take_truth,
 )
 from vcrf.kernels.potentials import node_scores
+from vcrf.kernels.product import LossArrays
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -101,15 +101,15 @@ def _best_after(v: Floats, turned: Floats, base: int, n_labels: int, n_hist: int
 
 @inner_kernel
 def _sweep_back(
-    ends: Ends, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
-    v: Floats,
+    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float,
+    rest: Floats, v: Floats,
 ) -> None:  # fmt: skip
     """rest[row, s] = the most that kappa * loss + score can gain from the tokens to come, for each state."""
     order, offsets, cor = scores.tables.order, scores.tables.offsets, scores.cor
-    node, turned, cost, n_states = scores.node, scores.turned, ends.cost, power(n_labels, order - 1)
+    node, turned, cost, n_states = scores.node, scores.turned, costs.cost, power(n_labels, order - 1)
     last = rows[stop - start] * n_states
-    for q in range(ends.final_ptr[i + 1] - ends.final_ptr[i]):
-        rest[last + q * n_states : last + (q + 1) * n_states] = kappa * ends.final[ends.final_ptr[i] + q]
+    for q in range(costs.final_ptr[i + 1] - costs.final_ptr[i]):
+        rest[last + q * n_states : last + (q + 1) * n_states] = kappa * costs.final[costs.final_ptr[i] + q]
     for t in range(stop - 1, start - 1, -1):
         depth = min(t - start + 1, order)
         base, n_hist = offsets[depth], power(n_labels, depth - 1)
@@ -119,11 +119,11 @@ def _sweep_back(
         is_corrected = cor.ptr[t + 1] > cor.ptr[t]
         if is_corrected:
             _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, False)
-        for row in range(ends.width[t]):
-            arc = (ends.first[t] + row) * n_labels
+        for row in range(costs.width[t]):
+            arc = (costs.first[t] + row) * n_labels
             for b in range(n_labels):
                 x = node[at + b] + kappa * cost[arc + b]
-                to = (rows[t - start + 1] + np.int64(ends.successor[arc + b])) * n_states + b
+                to = (rows[t - start + 1] + np.int64(costs.successor[arc + b])) * n_states + b
                 for h in range(half):
                     v[b * half + h] = x + rest[to + h * n_labels]
             out = (rows[t - start] + row) * n_states
@@ -142,12 +142,12 @@ def _sweep_back(
 
 @inner_kernel
 def _follow(
-    ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
+    costs: LossArrays, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
     y: UInts32, labels: UInts32,
 ) -> tuple[float, float]:  # fmt: skip
     """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
     order, offsets, cor = scores.tables.order, scores.tables.offsets, scores.cor
-    node, turned, cost, n_states = scores.node, scores.turned, ends.cost, power(n_labels, order - 1)
+    node, turned, cost, n_states = scores.node, scores.turned, costs.cost, power(n_labels, order - 1)
     q, s, score, truth = 0, 0, 0.0, 0.0
     for t in range(start, stop):
         depth = min(t - start + 1, order)
@@ -159,9 +159,9 @@ def _follow(
             _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, False)
         top, label, gain = -np.inf, 0, 0.0
         for b in range(n_labels):
-            arc = (ends.first[t] + q) * n_labels + b
+            arc = (costs.first[t] + q) * n_labels + b
             x = node[at + b] + turned[base + b * n_hist + s]
-            to = (rows[t - start + 1] + np.int64(ends.successor[arc])) * n_states
+            to = (rows[t - start + 1] + np.int64(costs.successor[arc])) * n_states
             z = x + kappa * cost[arc] + rest[to + h * n_labels + b]
             if z > top:
                 top, label, gain = z, b, x
@@ -172,7 +172,7 @@ def _follow(
             _correct_turned(cor, t, n_labels, depth, base, turned, scores.turned_log, True)
         labels[t] = label
         score += gain
-        q, s = int(ends.successor[(ends.first[t] + q) * n_labels + label]), h * n_labels + label
+        q, s = int(costs.successor[(costs.first[t] + q) * n_labels + label]), h * n_labels + label
     return score, truth
 
 
@@ -192,18 +192,18 @@ def _best_before(
 
 @inner_kernel
 def _build(
-    ends: Ends, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints,
+    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints,
     small: Ints, kappa: float, rest: Floats, shift: float, enough: float, best: Floats, u: Floats, is_live: Ints,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Best product above `enough` of all sequences whose bound exceeds it, with its last state; s = score + shift."""
     tables, cor, table, node = scores.tables, scores.cor, scores.table, scores.node
     order, offsets = tables.order, tables.offsets
     n_states = power(n_labels, order - 1)
-    n_rows = rows[stop - start] + ends.final_ptr[i + 1] - ends.final_ptr[i]
+    n_rows = rows[stop - start] + costs.final_ptr[i + 1] - costs.final_ptr[i]
     is_live[:n_rows] = 0
     best[:n_states] = -np.inf
     best[0], is_live[0] = 0.0, 1
-    successor, first, final, final_ptr = ends.successor, ends.first, ends.final, ends.final_ptr
+    successor, first, final, final_ptr = costs.successor, costs.first, costs.final, costs.final_ptr
     spent, leasts, origin, largest = additive.spent, additive.least, additive.origin, additive.largest[i]
     for t in range(start, stop):
         depth = min(t - start + 1, order)
@@ -212,7 +212,7 @@ def _build(
         half = n_states // n_labels if depth == order else n_hist
         here, is_last = (t - scores.t0) * n_labels, t == stop - 1
         _correct(cor, t, n_labels, depth, base, table, tables.log, False)
-        for row in range(ends.width[t]):
+        for row in range(costs.width[t]):
             number = rows[t - start] + row
             if is_live[number] == 0:
                 continue
@@ -252,7 +252,7 @@ def _build(
 
 @inner_kernel
 def _trace(
-    ends: Ends, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, best: Floats, q: int, s: int,
+    costs: LossArrays, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, best: Floats, q: int, s: int,
     labels: UInts32,
 ) -> None:  # fmt: skip
     """Labels of a best path that ends in row q and history s, from the last token to the first."""
@@ -269,11 +269,11 @@ def _trace(
         h = s // n_labels
         _correct(cor, t, n_labels, depth, base, table, tables.log, False)
         top, from_q, from_s = -np.inf, 0, 0
-        for row in range(ends.width[t]):
-            arc = (ends.first[t] + row) * n_labels + b
-            if ends.successor[arc] != q:
+        for row in range(costs.width[t]):
+            arc = (costs.first[t] + row) * n_labels + b
+            if costs.successor[arc] != q:
                 continue
-            x = node[(t - scores.t0) * n_labels + b] + ends.cost[arc]
+            x = node[(t - scores.t0) * n_labels + b] + costs.cost[arc]
             for old in range(n_olds):
                 before = old * (n_hist // n_labels) + h if depth == order else h
                 z = best[(rows[t - start] + row) * n_states + before] + table[base + before * n_labels + b] + x
@@ -285,8 +285,8 @@ def _trace(
 
 @kernel
 def max_pass(
-    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, rows: UInts32, key_scores: Floats,
-    tables: Tables, cor: Corrections, out: Best,
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, rows: UInts32,
+    key_scores: Floats, tables: Tables, cor: Corrections, out: Best,
 ) -> None:  # fmt: skip
     """Margin rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, tables, cor)
@@ -298,26 +298,26 @@ def max_pass(
         if stop == start:
             continue
         numbers = np.empty(stop - start + 1, np.int64)
-        n_rows = number_rows(ends, i, start, stop, numbers)
+        n_rows = number_rows(costs, i, start, stop, numbers)
         if len(rest) < n_rows * n_states:
             rest = np.empty(n_rows * n_states)
-        _sweep_back(ends, i, start, stop, n_labels, scores, numbers, 1.0, rest, v)
-        score, truth = _follow(ends, start, stop, n_labels, scores, numbers, 1.0, rest, y, labels)
-        loss = path_loss(ends, i, start, stop, n_labels, labels)
+        _sweep_back(costs, i, start, stop, n_labels, scores, numbers, 1.0, rest, v)
+        score, truth = _follow(costs, start, stop, n_labels, scores, numbers, 1.0, rest, y, labels)
+        loss = path_loss(costs, i, start, stop, n_labels, labels)
         take_margin(i, start, stop, labels, loss, score, truth, out)
 
 
 @kernel
 def slack_pass(
-    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, ends: Ends, additive: Additive, rows: UInts32,
-    key_scores: Floats, tables: Tables, cor: Corrections, kappas: Floats, out: Best,
+    sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, additive: Additive,
+    rows: UInts32, key_scores: Floats, tables: Tables, cor: Corrections, kappas: Floats, out: Best,
 ) -> None:  # fmt: skip
     """Slack rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more.
 
     `kappas` are guesses, and get better ones for the next time.
     """
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, tables, cor)
-    n_states, few = power(n_labels, tables.order - 1), additive.ends
+    n_states, few = power(n_labels, tables.order - 1), additive.costs
     u, v, labels = np.empty(n_states), np.empty(n_states), np.empty(sent_ptr[last], np.uint32)
     best, rest, is_live = np.empty(0), np.empty(0), np.empty(0, np.int64)
     for i in range(first, last):
@@ -326,7 +326,7 @@ def slack_pass(
         if stop == start or additive.largest[i] <= 0.0:
             continue
         small, large = np.empty(stop - start + 1, np.int64), np.empty(stop - start + 1, np.int64)
-        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(ends, i, start, stop, large)
+        n_small, n_large = number_rows(few, i, start, stop, small), number_rows(costs, i, start, stop, large)
         if len(rest) < n_small * n_states:
             rest = np.empty(n_small * n_states)
         if len(is_live) < n_large:
@@ -341,12 +341,12 @@ def slack_pass(
         if enough < 0.0:
             continue
         product, q, state = _build(
-            ends, additive, i, start, stop, n_labels, scores, large, small, kappa, rest, 1.0 - truth, enough, best, u,
+            costs, additive, i, start, stop, n_labels, scores, large, small, kappa, rest, 1.0 - truth, enough, best, u,
             is_live,
         )  # fmt: skip
         if q >= 0:
             for row in range(n_large):
                 if is_live[row] == 0:
                     best[row * n_states : (row + 1) * n_states] = -np.inf
-            _trace(ends, start, stop, n_labels, scores, large, best, q, state, out.labels)
-            take_product(i, ends.final[ends.final_ptr[i] + q], product, kappas, out)
+            _trace(costs, start, stop, n_labels, scores, large, best, q, state, out.labels)
+            take_product(i, costs.final[costs.final_ptr[i] + q], product, kappas, out)

@@ -14,22 +14,24 @@ from vcrf.structures.compiled_loss import CompiledLoss
 from vcrf.structures.dense import DensePotentials
 from vcrf.structures.outputs import BestOutputs, Outputs
 from vcrf.structures.sums import ChainPotentials
+from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.margin import Additive, Ends
+    from vcrf.kernels.margin import Additive
+    from vcrf.kernels.product import LossArrays
 
 
 @dataclass(frozen=True, eq=False)
 class MarginLoss:
     """Loss automata for max_y loss(y) + score(y)."""
 
-    ends: Ends
+    automata: LossArrays
 
     @classmethod
     def of(cls, loss: CompiledLoss) -> MarginLoss:
         """The automata that add up the loss."""
-        return cls(_ends(loss))
+        return cls(_arrays(loss))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +41,22 @@ class SlackLoss:
     The last states of `valued` tell the loss; `additive` adds it up, and says where the rows of `valued` lie in it.
     """
 
-    valued: Ends
+    valued: LossArrays
     additive: Additive
 
     @classmethod
     def of(cls, problem: Problem, loss: CompiledLoss, valued: CompiledLoss) -> SlackLoss:
         """From the automata that add up the loss, and those that tell it."""
-        ends = _ends(loss)
+        automata = _arrays(loss)
         origin, spent = np.zeros(len(valued.cost), np.int64), np.zeros(len(valued.cost))
         kernels.margin.find_origins(
-            problem.sent_ptr, valued.first, valued.successor.reshape(-1), ends, problem.n_labels, origin, spent
+            problem.sent_ptr, valued.first, valued.successor.reshape(-1), automata, problem.n_labels, origin, spent
         )
         only_grows = loss.cost.min(initial=0.0) >= 0.0 and loss.final.min(initial=0.0) >= 0.0
         additive = kernels.margin.Additive(
-            ends, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent)
+            automata, loss.largest, origin, spent, spent if only_grows else np.zeros_like(spent)
         )
-        return cls(_ends(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
+        return cls(_arrays(replace(valued, final=np.maximum(valued.final, 0.0))), additive)
 
 
 def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas: Floats) -> BestOutputs:
@@ -78,7 +80,7 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
     def block(first: int, last: int) -> None:
         given = problem.sent_ptr, problem.y, first, last, problem.n_labels
         if isinstance(loss, MarginLoss):
-            sweeps[0](*given, loss.ends, *parts, best)
+            sweeps[0](*given, loss.automata, *parts, best)
         else:
             sweeps[1](*given, loss.valued, loss.additive, *parts, kappas, best)
 
@@ -86,7 +88,6 @@ def find_best(potentials: ChainPotentials, loss: MarginLoss | SlackLoss, kappas:
     return BestOutputs(best.values, best.losses, best.slopes, Outputs(np.arange(n), problem.sent_ptr, best.labels))
 
 
-def _ends(loss: CompiledLoss) -> kernels.margin.Ends:
-    return kernels.margin.Ends(
-        loss.first, loss.width, loss.successor.reshape(-1), loss.cost.reshape(-1), loss.final_ptr, loss.final, loss.init
-    )
+def _arrays(loss: CompiledLoss) -> LossArrays:
+    """The automata with their costs as they are."""
+    return TrainingLoss(np.zeros(0), loss, picks=True).arrays
