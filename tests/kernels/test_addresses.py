@@ -208,7 +208,7 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
             "mass_of_arcs": [_W, n, fail, arc_ptr, up, f(states * _W), f(arcs * _W)],
         },
         "pattern_groups": {
-            "_scale_gain": [n, 3, f(3 * n), f(3 * n), f(2 * n), n],
+            "scale_gain": [n, 3, f(3 * n), f(3 * n), f(2 * n), n],
             "_times_label": [n, 1, 2, 4, f(2 * n), f(4 * n), f(4 * n)],
         },
         "pattern_hessian": {"_add_scaled": [f(n), 0.7, n, f(n)]},

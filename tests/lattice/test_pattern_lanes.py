@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vcrf.kernels import pattern_changes, pattern_groups, pattern_lanes
+from vcrf.kernels import pattern_changes, pattern_groups, pattern_lanes, pattern_sweeps
 from vcrf.kernels.patterns import LocalArcs
 from vcrf.kernels.product import no_loss
 from vcrf.lattice.automaton import build_automaton, make_graph
@@ -88,13 +88,13 @@ def test_arcs_take_what_the_table_says(seed, n_labels, order, lanes, is_full):
         no_loss(), False, np.arange(lanes), np.arange(lanes) - 1, 2 * ones, weights, weights, 0 * ones,
         np.tile(np.arange(lanes + 1), (3, 1)), lanes * ones,
     )  # fmt: skip
-    arcs = pattern_groups.Weighted(token.graph, token.factor, token.local, token.pairs, token.changes)
+    arcs = pattern_sweeps.Weighted(token.graph, token.factor, token.local, token.pairs, token.changes)
     if is_full:
         taken = np.empty(n_arcs * lanes)
-        pattern_groups.take_in_full(group, 1, n_labels, arcs, token.alpha, token.back, taken, new, counts, out)
+        pattern_sweeps.take_in_full(group, 1, n_labels, arcs, token.alpha, token.back, taken, new, counts, out)
     else:
         pair_counts = np.zeros((n_labels, n_labels))
-        pattern_groups.take_by_differences(
+        pattern_sweeps.take_by_differences(
             group.start, group.length, group.lanes, 1, n_labels, arcs, token.alpha, token.back, new, pair_counts,
             counts, out,
         )  # fmt: skip

@@ -15,7 +15,15 @@ from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
 from vcrf.errors import BudgetError, InputError
 from vcrf.families import Family, Template, intern_sentences, paper_families, transition_families
-from vcrf.kernels import pattern_arcs, pattern_changes, pattern_groups, pattern_lanes, pattern_levels, pattern_pass
+from vcrf.kernels import (
+    pattern_arcs,
+    pattern_changes,
+    pattern_groups,
+    pattern_lanes,
+    pattern_levels,
+    pattern_pass,
+    pattern_sweeps,
+)
 from vcrf.kernels import patterns as kernels
 from vcrf.kernels.blocks import PassOutput
 from vcrf.kernels.product import no_loss
@@ -101,14 +109,14 @@ def swept(problem, here, is_mild):
     ptr, n_labels, n_states = problem.sent_ptr, problem.n_labels, here.by_arcs.automaton.n_states
     which = np.flatnonzero(np.diff(ptr))
     loss, node = no_loss(), np.random.default_rng(1).random(problem.n_tokens * n_labels)
-    arcs = pattern_groups.weighted(n_labels, here.by_arcs.graph, here.arcs.factor, here.local)
+    arcs = pattern_sweeps.weighted(n_labels, here.by_arcs.graph, here.arcs.factor, here.local)
     group = pattern_groups.make_group.py_func(loss, False, which, ptr, np.ones(len(ptr)), node, 0, n_labels)
     largest = int(group.place[-1])
-    m = pattern_groups.make_messages.py_func(n_labels, n_states, len(which), largest, False)
-    pattern_groups.backward(group, n_labels, arcs, m, np.zeros(0))
+    m = pattern_sweeps.make_messages.py_func(n_labels, n_states, len(which), largest, False)
+    pattern_sweeps.backward(group, n_labels, arcs, m, np.zeros(0))
     counts, labels = np.empty(len(here.arcs.factor)), np.empty(len(node))
     local = np.zeros(len(here.local.arc))
-    assert pattern_groups.sweep_forward(group, n_labels, arcs, is_mild, m, counts, np.zeros(0), labels, local)
+    assert pattern_sweeps.sweep_forward(group, n_labels, arcs, is_mild, m, counts, np.zeros(0), labels, local)
     return counts, labels, local
 
 
@@ -432,7 +440,7 @@ def test_scan_of_sentences_side_by_side(way, monkeypatch):
     else:
         # No sum of differences passes for exact; the loops, and what they call, run in Python to see it.
         monkeypatch.setattr(pattern_levels, "EXACT", -1.0)
-        inside = (pattern_levels, pattern_lanes, pattern_arcs, pattern_changes, pattern_groups)
+        inside = (pattern_levels, pattern_lanes, pattern_arcs, pattern_changes, pattern_groups, pattern_sweeps)
         for module in (*inside, kernels):
             for name, loop in list(vars(module).items()):
                 is_inner = "no_cpython_wrapper" in getattr(loop, "targetoptions", {})

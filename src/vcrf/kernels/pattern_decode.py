@@ -6,16 +6,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.pattern_groups import (
-    backward,
-    by_length,
-    forward,
-    group_bounds,
-    log_partition,
-    make_group,
-    make_messages,
-    weighted,
-)
+from vcrf.kernels.pattern_groups import by_length, group_bounds, make_group
+from vcrf.kernels.pattern_sweeps import backward, forward, log_partition, make_messages, weighted
 from vcrf.kernels.patterns import Graph, LocalArcs, longest_of
 from vcrf.kernels.product import no_loss
 from vcrf.types import Bools, Floats, Ints, UInts32

@@ -15,7 +15,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_groups import backward, make_group, make_messages, weighted
+from vcrf.kernels.pattern_groups import make_group
+from vcrf.kernels.pattern_sweeps import backward, make_messages, weighted
 from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs, apply_local, prepare_nodes, undo_local
 from vcrf.kernels.product import no_loss
 from vcrf.types import Floats, Ints, UInts32

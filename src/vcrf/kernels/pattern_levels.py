@@ -1,6 +1,6 @@
 """Counts of all kept tag patterns of one length, for sentences side by side: `kernels.pattern_scan` without a loss.
 
-Posteriors are those of `kernels.pattern_groups`, element x of lane l of w at x * w + l. With alpha scaled so that
+Posteriors are those of `kernels.pattern_sweeps`, element x of lane l of w at x * w + l. With alpha scaled so that
 alpha * beta is the posterior, and values[arc] = factor[arc] back[target], a pattern z that is no context, and therefore
 has one state s, has
 
@@ -21,20 +21,9 @@ from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values, take_posteriors
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
-from vcrf.kernels.pattern_groups import (
-    Group,
-    Messages,
-    Weighted,
-    backward,
-    by_length,
-    group_bounds,
-    make_group,
-    make_messages,
-    take_first,
-    times_gain,
-    weighted,
-)
+from vcrf.kernels.pattern_groups import Group, by_length, group_bounds, make_group, times_gain
 from vcrf.kernels.pattern_lanes import label_sums
+from vcrf.kernels.pattern_sweeps import GroupMessages, Weighted, backward, make_messages, take_first, weighted
 from vcrf.kernels.patterns import EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
 from vcrf.kernels.product import no_loss
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -82,7 +71,7 @@ def _add_overwritten(lanes: int, n_labels: int, up: UInts32, posterior: Floats) 
 
 @inner_kernel
 def _forward_token(
-    u: int, n_labels: int, arcs: Weighted, group: Group, here: Floats, has_values: bool, sweep: Messages,
+    u: int, n_labels: int, arcs: Weighted, group: Group, here: Floats, has_values: bool, sweep: GroupMessages,
     m: LevelMessages,
 ) -> None:  # fmt: skip
     """From alpha before token u: posteriors of arcs, summed along back-off, and what enters the states; `values` too.
@@ -276,7 +265,7 @@ def _add_pairs(
 @inner_kernel
 def _level_group(
     level: Level, n_labels: int, arcs: Weighted, trie: Trie, pairs: ColumnPairs, sign: float, group: Group,
-    sweep: Messages, m: LevelMessages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
+    sweep: GroupMessages, m: LevelMessages, row: Floats, own: Floats, squares: Floats, pair_sums: Floats,
     pair_gradient: Floats,
 ) -> None:  # fmt: skip
     """Add the patterns of length k of sentences side by side, after `backward`."""

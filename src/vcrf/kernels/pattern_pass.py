@@ -6,16 +6,8 @@ import numpy as np
 
 from vcrf.kernels._jit import kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-from vcrf.kernels.pattern_groups import (
-    backward,
-    by_length,
-    forward,
-    group_bounds,
-    log_partition,
-    make_group,
-    make_messages,
-    weighted,
-)
+from vcrf.kernels.pattern_groups import by_length, group_bounds, make_group
+from vcrf.kernels.pattern_sweeps import backward, forward, log_partition, make_messages, weighted
 from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs, prepare_nodes, take_truth
 from vcrf.kernels.product import LossArrays
 from vcrf.types import Floats, UInts32

@@ -23,7 +23,8 @@ import numpy as np
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
-from vcrf.kernels.pattern_groups import Weighted, backward, make_group, make_messages, weighted
+from vcrf.kernels.pattern_groups import make_group
+from vcrf.kernels.pattern_sweeps import Weighted, backward, make_messages, weighted
 from vcrf.kernels.patterns import (
     ArcScores,
     Graph,
@@ -278,7 +279,7 @@ def level_sentence(
 ) -> None:  # fmt: skip
     """Add the posteriors of patterns of length k of one sentence to the sums.
 
-    `back` is that of `pattern_groups.backward`, or `given`, if not empty, has the conditionals of all
+    `back` is that of `pattern_sweeps.backward`, or `given`, if not empty, has the conditionals of all
     (context, row) of all tokens, flat.
     """
     n_states, most = len(fail), rows.lanes.max()

@@ -1,6 +1,6 @@
 """Passes on a pattern automaton: their cost follows the tag patterns in the working set, not n_labels**order.
 
-With loss automata, states are pairs of a context and a state of the loss; see `kernels.pattern_groups`.
+With loss automata, states are pairs of a context and a state of the loss; see `kernels.pattern_sweeps`.
 """
 
 from __future__ import annotations
