@@ -186,8 +186,8 @@ def _levels(c: _Case) -> dict[str, list[Any]]:
 
 def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
     n, f, s, arcs, states = c.n, c.floats, c.small, c.arcs, c.states
-    state, up = c.of("arc_state", "up")
-    fail, arc_ptr, label = c.of("fail", "arc_ptr", "arc_label")
+    state, up, long = c.of("arc_state", "up", "long_pairs")
+    first, fail, arc_ptr, label = c.of("first", "fail", "arc_ptr", "arc_label")
     entries = np.arange(0, 3 * n + 1, 3)
     return {
         "graph_tables": {"add_row": [f(n), 0.7, f(n)]},
@@ -201,6 +201,17 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
             "from_lanes": [f(4 * n), 3, n, 4, np.array([2, 0, 1]), f(3, n)],
             "sum_pairs": [3, np.array([0, 1, 4, 10]), c.below(3, 10), f(10), n, f(3 * n), f(3 * n)],
             "count_pairs": [3, np.array([0, 1, 4, 10]), c.below(3, 10), f(10), n, f(3 * n), f(3 * n), f(10)],
+        },
+        "pattern_alone": {
+            "times_gain_alone": [n, first, f(n), f(states), f(states)],
+            "label_sums_alone": [n, first, f(states), f(states), f(n)],
+            "sum_row_alone": [
+                n, fail, arc_ptr, up, state, long, f(arcs), f(n, n), f(states), 0, f(states), f(states),
+            ],
+            "take_arcs_alone": [
+                n, fail, arc_ptr, up, state, long, f(arcs), f(n, n), f(states), f(states), 0, f(states), f(n, n),
+                f(arcs),
+            ],
         },
         "pattern_arcs": {
             "take_posteriors": [n, state, f(arcs), f(arcs * n), f(states * n), 0, f(states * n)],

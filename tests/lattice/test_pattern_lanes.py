@@ -50,7 +50,9 @@ class Token:
         return not np.any(self.changes.times) and not np.any(self.changes.value)
 
 
-TOKENS = [(seed, n_labels, order, lanes) for seed in range(8) for n_labels, order, lanes in ((1, 3, 1), (3, 4, 5))]
+TOKENS = [
+    (seed, n_labels, order, lanes) for seed in range(8) for n_labels, order, lanes in ((1, 3, 1), (3, 4, 1), (3, 4, 5))
+]
 
 
 @pytest.mark.parametrize("smallest", [0.1, 1e-12])

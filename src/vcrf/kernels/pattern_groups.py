@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel
+from vcrf.kernels.pattern_alone import times_gain_alone
 from vcrf.kernels.product import LossArrays
 from vcrf.types import Bools, Floats, Ints, UInts32
 
@@ -223,6 +224,9 @@ def _times_label(lanes: int, b: int, begin: int, stop: int, gain: Floats, x: Flo
 @inner_kernel
 def times_gain(lanes: int, n_labels: int, first: Ints, gain: Floats, x: Floats, out: Floats) -> None:
     """Out = gain * x for all contexts: what `pull_rows` and `push_rows` are without a loss."""
+    if lanes == 1:
+        times_gain_alone(n_labels, first, gain, x, out)
+        return
     for b in range(n_labels):
         _times_label(lanes, b, b, b + 1, gain, x, out)
         _times_label(lanes, b, first[b], first[b + 1], gain, x, out)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
+from vcrf.kernels.pattern_alone import sum_row_alone, take_arcs_alone
 from vcrf.kernels.patterns import CANCELS, Graph, LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
@@ -130,6 +131,12 @@ def sum_rows(
 
     `tokens` has the token of each lane, `extra` what `change_rows` found; it is zeros afterwards.
     """
+    if lanes == 1 and sum_row_alone(
+        n_labels, graph.fail, graph.arc_ptr, graph.up, graph.arc_state, graph.long_pairs, factor, pairs.matrix, back,
+        at, extra, beta,
+    ):  # fmt: skip
+        extra[: len(graph.fail)] = 0.0
+        return
     shape = (n_labels, lanes)
     here = back[at * lanes : (at + n_labels) * lanes].reshape(shape)
     np.dot(pairs.matrix, here, beta[: n_labels * lanes].reshape(shape))
@@ -221,6 +228,12 @@ def take_arcs(
 
     By differences. Short pairs are counted in `pair_counts`, without their factors. `alpha` is overwritten.
     """
+    if lanes == 1:
+        take_arcs_alone(
+            n_labels, graph.fail, graph.arc_ptr, graph.up, graph.arc_state, graph.long_pairs, factor, pairs.matrix,
+            alpha, back, at, new, pair_counts, counts,
+        )  # fmt: skip
+        return
     hand_down(lanes, n_labels, graph.fail, alpha)
     shape = (n_labels, lanes)
     mass = alpha[: n_labels * lanes].reshape(shape)

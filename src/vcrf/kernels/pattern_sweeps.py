@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
+from vcrf.kernels.pattern_alone import label_sums_alone
 from vcrf.kernels.pattern_arcs import mass_in_full, scale_values, take_posteriors
 from vcrf.kernels.pattern_changes import Changes, change_rows, make_changes, take_changes
 from vcrf.kernels.pattern_groups import (
@@ -312,7 +313,10 @@ def sweep_forward(
             )
         else:
             take_in_full(group, u, n_labels, arcs, m.alpha, here, taken, m.new, counts, local_out)
-        label_sums(lanes[u, n], n_labels, graph.first, m.new, here, 0, m.sums, m.whole)
+        if lanes[u, n] == 1:
+            label_sums_alone(n_labels, graph.first, m.new, here, m.sums)
+        else:
+            label_sums(lanes[u, n], n_labels, graph.first, m.new, here, 0, m.sums, m.whole)
         if not _write_labels(start, length, group.weight, lanes, u, n_labels, m.sums, labels) and is_mild:
             return False
         if has_loss:
