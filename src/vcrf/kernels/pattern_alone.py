@@ -1,6 +1,6 @@
 """The sums of `kernels.pattern_lanes` where there is one lane: a sentence tagged alone, or a Hessian's.
 
-Loops over one lane and products with matrices of one column take four times as long as these.
+Loops over one lane, and products with matrices of one column, take twice as long.
 """
 
 from __future__ import annotations

@@ -13,6 +13,11 @@ the cost as a factor to the row of those that have picked.
 The scale of a token is the sum over the contexts of one label: any scale serves, and longer contexts differ from these
 by no more than the span that hard sentences are told by. After the end of a sentence its nodes are zeros, and so is all
 that follows from them. Where differences lose digits, the group is summed in full, over positive numbers only.
+
+What stays apart, for speed: without a loss the move to the next row is a product with the nodes (`times_gain`); by the
+moves of a loss with one row a pass takes 1.5 times as long with 12 labels at order 3, 2.1 times with 40 at order 2. One
+lane has loops of its own, see `kernels.pattern_alone`. The dense lattice has kernels of its own: with the kind of arcs
+told by types, a pass at 5 labels takes a tenth longer.
 """
 
 from __future__ import annotations
