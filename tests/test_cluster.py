@@ -33,6 +33,12 @@ class _Client:
     def gather(self, tasks):  # noqa: ARG002
         raise self.error
 
+    def submit(self, *_: object, **__: object):
+        raise self.error
+
+    def ncores(self):
+        raise self.error
+
 
 def test_what_goes_wrong_is_told() -> None:
     """A scheduler that is gone, workers that all end, a task that is given up; other errors are those of the task."""
@@ -48,6 +54,11 @@ def test_what_goes_wrong_is_told() -> None:
             OnDask(client).gather([])
     with pytest.raises(VcrfError, match=r"is gone"):
         OnDask(_Client(OSError(), "closed")).submit(len, [])
+    # The connection breaks before the client knows that the scheduler is gone.
+    broken = OnDask(_Client(OSError("reset by peer")))
+    for ask in (lambda: broken.submit(len, []), lambda: broken.n_workers):
+        with pytest.raises(VcrfError, match=r"reset by peer\. Checkpoints are kept"):
+            ask()
     with pytest.raises(ZeroDivisionError):
         OnDask(_Client(ZeroDivisionError())).gather([])
     here = Here()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vcrf.errors import MissingExtraError, VcrfError
@@ -72,23 +73,30 @@ class OnDask:
         """As the scheduler said a moment ago."""
         now = time.monotonic()
         if now > self._known[0] + _SECONDS:
-            self._known = now, len(self.client.ncores())
+            with self._told():
+                self._known = now, len(self.client.ncores())
         return self._known[1]
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future."""
         self._check()
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), self._told():
             # Weights go through the scheduler, which can send them again.
             warnings.filterwarnings("ignore", "Sending large graph")
             return self.client.submit(function, *args, pure=False)
 
     def gather(self, tasks: list[Any]) -> list[Any]:
         """Wait for results. A scheduler that is gone, or a block that ends every worker, is a `VcrfError`."""
+        with self._told():
+            return list(self.client.gather(tasks))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong between machines is a `VcrfError`; what a task raises stays as it is."""
         from distributed import KilledWorker
 
         try:
-            return list(self.client.gather(tasks))
+            yield
         except VcrfError:
             raise
         except KilledWorker as error:
@@ -98,7 +106,10 @@ class OnDask:
             ) from error
         except (OSError, CancelledError) as error:
             self._check()
-            raise VcrfError(f"The Dask cluster gave a task up: {error}. Checkpoints are kept.") from error
+            raise VcrfError(
+                f"The Dask cluster gave a task up: {error}. Checkpoints are kept: the same training goes on from the "
+                "last one."
+            ) from error
 
     def _check(self) -> None:
         """Raise VcrfError where the scheduler is gone."""
