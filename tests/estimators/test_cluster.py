@@ -242,7 +242,7 @@ def test_a_scheduler_that_is_killed_leaves_the_checkpoint(corpus: Corpus, tmp_pa
 
     try:
         client = connect(address)
-        client.wait_for_workers(1, timeout=60)
+        client.wait_for_workers(1, timeout=600)
         with pytest.raises(VcrfError, match=r"scheduler at tcp://127\.0\.0\.1:\d+ is gone|gave a task up"):
             fit(VCRF(callback=kill), corpus, OnDask(client), checkpoint=path)
         client.close(timeout=1)
