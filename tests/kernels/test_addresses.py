@@ -115,18 +115,18 @@ def _chain(c: _Case) -> dict[str, list[Any]]:
 
 
 def _dual_ascent(c: _Case) -> dict[str, list[Any]]:
-    n, f, s = c.n, c.floats, c.small
+    n, f, s, wide = c.n, c.floats, c.small, c.n + 8  # rows have room for whole registers
     rows = [c.below(2, 5).reshape(-1, 1), np.array([0, 2, 4]), c.below(3, 4), s(4)]
     return {
         "_score_tokens": [
-            0, 5, n, *rows, s(3 * n) - s(3 * n), np.zeros(3, np.int64), np.array([0, 2]), s(2), s(2), s(5 * n),
-            s(5 * n),
+            0, 5, n, *rows, s(4 * wide) - s(4 * wide), np.zeros(3, np.int64), np.array([0, 2]), s(2), s(2), s(5 * wide),
+            s(5 * wide),
         ],
-        "_below_largest": [s(3 * n), 3, n, f(3 * n)],
+        "_below_largest": [f(3 * n + 4), 3, n, f(2), f(3 * wide)],
         "_score_pairs": [f(n, n) - f(n, n), s(2), s(2), 0, 2, f(n * n), f(n * n)],
-        "_direction": [0, 3 * n, s(3 * n), s(3 * n), f(3 * n)],
+        "_direction": [0, 3, n, s(3 * n), s(3 * wide), f(3 * n)],
         "_move": [
-            0, 5, n, 0.3, 0.7, *rows, np.ones(3 * n, np.uint8), f(5 * n), s(5 * n), s(3 * n), s(n),
+            0, 5, n, 0.3, 0.7, *rows, np.ones(3 * n, np.uint8), f(5 * n), s(5 * n), s(3 * n), s(5 * n),
         ],
     }  # fmt: skip
 
@@ -195,7 +195,6 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
         "hessian": {"_propagate": [f(n, 2 * n), f(n, n), n, f(n, 2 * n)]},
         "lbfgs": {"two_loop": [s(3, n), s(3, n), np.array([2, 0, 1]), f(n), np.arange(n) % 3 != 1, f(n)]},
         "one_sentence": {"add": [f(2 * n), n, 0.7, f(2 * n), n, n]},
-        "pairs": {"add_pairs": [f(6 * n), f(6 * n), 6, n, 0.7, f(n * n)]},
         "pair_lanes": {
             "to_lanes": [f(3 * n), np.array([0, n, 2 * n]), f(3), 3, n, 4, f(4 * n)],
             "from_lanes": [f(4 * n), 3, n, 4, np.array([2, 0, 1]), f(3, n)],

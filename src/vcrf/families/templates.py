@@ -82,18 +82,21 @@ class Template:
 
     def describe_each(self, text: Text, positions: Ints) -> list[str]:
         """The attributes at some positions."""
-        sentence = np.searchsorted(text.sent_ptr, positions, side="right")
-        starts, stops = text.sent_ptr[sentence - 1].tolist(), text.sent_ptr[sentence].tolist()
-        where = zip(positions.tolist(), starts, stops, strict=True)
-        return [self._described(text, position, start, stop) for position, start, stop in where]
+        if not self.parts or not len(positions):
+            return ["bias"] * len(positions)
+        shown = [self._shown(text, positions, offset, reading) for offset, reading in self.parts]
+        return shown[0] if len(shown) == 1 else [" ".join(parts) for parts in zip(*shown, strict=True)]
 
-    def _described(self, text: Text, position: int, start: int, stop: int) -> str:
-        shown = []
-        for offset, reading in self.parts:
-            at = position + offset
-            value = self._value(reading, text.words[text.word_ids[at]]) if start <= at < stop else "<boundary>"
-            shown.append(f"{reading}[{offset:+d}]={value}" if offset else f"{reading}={value}")
-        return " ".join(shown) or "bias"
+    def _shown(self, text: Text, positions: Ints, offset: int, reading: str) -> list[str]:
+        """One part at some positions; a word is read once."""
+        sentence, at = np.searchsorted(text.sent_ptr, positions, side="right"), positions + offset
+        is_inside = (text.sent_ptr[sentence - 1] <= at) & (at < text.sent_ptr[sentence])
+        words, which = np.unique(text.word_ids[np.where(is_inside, at, positions)], return_inverse=True)
+        start = f"{reading}[{offset:+d}]=" if offset else f"{reading}="
+        values = [start + self._value(reading, text.words[word]) for word in words.tolist()]
+        which[~is_inside] = len(values)
+        values.append(f"{start}<boundary>")
+        return [values[i] for i in which.tolist()]
 
     def _value(self, reading: str, word: str) -> str:
         kind, _, size = reading.partition(":")

@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import inner_fast_kernel, outer_fast_kernel
+from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.kernels.pairs import add_pairs, backward, forward
+from vcrf.kernels.pairs import add_pairs, backward, forward, level, pad_table, posteriors
+from vcrf.kernels.registers import DOUBLES, FLOATS
+from vcrf.kernels.rows import MOST, add_times, level_row, padded, soften_row
 from vcrf.types import Floats, Floats32, Ints, UInts8, UInts32
 
 # Scores of pairs are exponents: beyond this the start is worth nothing, and must not overflow.
@@ -44,7 +46,7 @@ class Rows(NamedTuple):
 class Members(NamedTuple):
     """The group of each column and of the pairs (-1: none), and the members' l1 and 1 / l2: see `penalties.separable`.
 
-    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates.
+    `labels` (n_columns, L) and `pair_labels` (L, L) mark the candidates; `labels` has no rows where all are.
     """
 
     group: Ints
@@ -57,7 +59,10 @@ class Members(NamedTuple):
 
 
 class Dual(NamedTuple):
-    """Sums z of columns (n, L) and of pairs (L, L), posteriors, and what the last visit left of each sentence."""
+    """Sums z of columns (n, L) and of pairs (L, L), posteriors, and what the last visit left of each sentence.
+
+    After the sums of the last column there is room for the numbers that fill a register up.
+    """
 
     columns: Floats32
     pairs: Floats
@@ -66,43 +71,44 @@ class Dual(NamedTuple):
     left: Floats
 
 
+@inner_kernel
+def _wide(n_labels: int) -> int:
+    """How far apart rows of whole registers are."""
+    return -(-n_labels // FLOATS) * FLOATS
+
+
 @inner_fast_kernel
 def _score_tokens(
     t0: int, n: int, n_labels: int, of_token: UInts32, row_ptr: Ints, row_columns: UInts32, row_values: Floats32,
     z: Floats32, group: Ints, ptr: Ints, l1: Floats32, inverse: Floats32, score: Floats32, free: Floats32,
 ) -> None:  # fmt: skip
-    """Add the columns' weights, times their values, to the scores; `free` is their squares' 1 / l2 where free."""
-    size, zero, step_of_values = np.uint64(n_labels), np.float32(0.0), 1 if len(row_values) > 1 else 0
+    """Add the columns' weights, times their values, to the scores; `free` is their squares' 1 / l2 where free.
+
+    Scores and what is free have wide rows, of whole registers: what fills them up is nothing.
+    """
+    size, width, step_of_values = np.uint64(n_labels), np.uint64(_wide(n_labels)), 1 if len(row_values) > 1 else 0
+    free[: np.uint64(n) * width] = np.float32(0.0)
     for t in range(n):
-        at = np.uint64(t) * size
-        for b in range(size):
-            free[at + b] = zero
+        at = np.uint64(t) * width
         for g in range(of_token.shape[1]):
             r = of_token[t0 + t, g]
             for e in range(row_ptr[r], row_ptr[r + 1]):
                 c = row_columns[e]
-                o = np.uint64(c) * size
-                x = row_values[e * step_of_values]
+                o, x = np.uint64(c) * size, row_values[e * step_of_values]
                 for k in range(ptr[group[c]], ptr[group[c] + 1]):
                     limit, factor = l1[k], x * inverse[k]
-                    near, square = _NEAR * limit, x * factor
-                    for b in range(size):
-                        here = z[o + b]
-                        score[at + b] += factor * (max(here - limit, zero) - max(-here - limit, zero))
-                        free[at + b] += square if abs(here) > near else zero
+                    soften_row(z, o, limit, factor, _NEAR * limit, x * factor, score, at, free, at, width)
 
 
 @inner_fast_kernel
-def _below_largest(score: Floats32, n: int, n_labels: int, out: Floats) -> None:
-    """Out = score - the largest of its token, as far as exponents go."""
-    size = np.uint64(n_labels)
+def _below_largest(score: Floats, n: int, n_labels: int, ends: Floats, out: Floats) -> None:
+    """Out = score - the largest of its token, as far as exponents go; padded rows."""
+    size, width = np.uint64(n_labels), np.uint64(padded(n_labels))
     for t in range(np.uint64(n)):
-        at = t * size
-        largest = score[at]
-        for b in range(size):
-            largest = max(largest, score[at + b])
-        for b in range(size):
-            out[at + b] = max(score[at + b] - largest, -_LARGEST)
+        if width <= np.uint64(MOST):
+            level_row(score, t * size, -_LARGEST, ends, out, t * width, size, width)
+        else:
+            level(score, t * size, -_LARGEST, ends, out, size)
 
 
 @inner_fast_kernel
@@ -126,18 +132,20 @@ def _score_pairs(
 
 
 @inner_fast_kernel
-def _direction(first: int, size: int, old: Floats32, free: Floats32, u: Floats) -> tuple[float, float]:
+def _direction(first: int, n: int, n_labels: int, old: Floats32, free: Floats32, u: Floats) -> tuple[float, float]:
     """U <- the model's posterior less that of the dual.
 
     Returns J = sum u**2 / mean of both, about twice the distance in nats, and the curvature of the penalty along u.
     """
     left = curved = 0.0
-    for j in range(size):
-        new, before = u[j], float(old[first + j])
-        change = new - before
-        left += change * change / max(0.5 * (new + before), 1e-9)
-        curved += change * change * free[j]
-    for j in range(size):
+    for t in range(n):
+        here, wide = t * n_labels, t * _wide(n_labels)
+        for b in range(n_labels):
+            new, before = u[here + b], float(old[first + here + b])
+            change = new - before
+            left += change * change / max(0.5 * (new + before), 1e-9)
+            curved += change * change * free[wide + b]
+    for j in range(n * n_labels):
         u[j] -= float(old[first + j])
     return left, curved
 
@@ -149,20 +157,22 @@ def _move(
     step: Floats32,
 ) -> None:  # fmt: skip
     """Single labels: the dual posterior by gamma u, the sums by as much times the sentence's weight."""
-    size, step_of_values = np.uint64(n_labels), 1 if len(row_values) > 1 else 0
+    size, step_of_values, here = np.uint64(n_labels), 1 if len(row_values) > 1 else 0, t0 * n_labels
+    for j in range(n * n_labels):
+        labels[here + j] += np.float32(gamma * u[j])
+        step[j] = np.float32(-weight * gamma * u[j])
     for t in range(n):
-        at, here = np.uint64(t) * size, np.uint64(t0 + t) * size
-        for b in range(size):
-            labels[here + b] += np.float32(gamma * u[at + b])
-            step[b] = np.float32(weight * gamma * u[at + b])
+        at = np.uint64(t) * size
         for g in range(of_token.shape[1]):
             r = of_token[t0 + t, g]
             for e in range(row_ptr[r], row_ptr[r + 1]):
-                o = np.uint64(row_columns[e]) * size
-                x = row_values[e * step_of_values]
-                # What is no candidate keeps a sum of zero, and has no weight.
-                for b in range(size):
-                    z[o + b] -= x * step[b] * np.float32(is_candidate[o + b])
+                o, x = np.uint64(row_columns[e]) * size, row_values[e * step_of_values]
+                if len(is_candidate) == 0:
+                    add_times(step, at, x, z, o, size)
+                else:
+                    # What is no candidate keeps a sum of zero, and has no weight.
+                    for b in range(size):
+                        z[o + b] += x * step[at + b] * np.float32(is_candidate[o + b])
 
 
 @outer_fast_kernel
@@ -173,11 +183,16 @@ def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: 
     group, pairs, ptr, l1, inverse, is_candidate, pair_labels = members
     n_labels = dual.columns.shape[1]
     z, labels, z_pairs, pair_sums = dual.columns.reshape(-1), dual.labels.reshape(-1), dual.pairs, dual.pair_sums
-    candidates, size, n_pairs = is_candidate.reshape(-1), longest * n_labels, n_labels * n_labels
-    raw, free, step = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(n_labels, np.float32)
-    node, alpha, back, u = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    bits, scale, beta = np.empty(size, np.uint64), np.empty(longest), np.empty(n_labels)
-    arcs, turned, sums = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_pairs)
+    candidates, width, n_pairs = is_candidate.reshape(-1), padded(n_labels), n_labels * n_labels
+    size, n_wide = longest * width, n_labels * width
+    wide = _wide(n_labels)
+    raw, free = np.empty(longest * wide, np.float32), np.empty(longest * wide, np.float32)
+    step = np.empty(size, np.float32)
+    node, alpha, beta, back = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    u = np.empty(size + DOUBLES)
+    bits, scale, ends = np.empty(size, np.uint64), np.empty(longest + 1), np.empty(2)
+    arcs, turned, sums = np.empty(n_pairs), np.empty(n_pairs), np.empty(n_wide)
+    wide_arcs, wide_turned = np.empty(n_wide), np.empty(n_wide)
     first, last = (ptr[pairs], ptr[pairs + 1]) if pairs >= 0 else (0, 0)
     pair_inverse = 0.0
     for k in range(first, last):
@@ -188,34 +203,44 @@ def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: 
         dual.left[i] = 0.0
         if place % _PAIRS_KEPT == 0:
             _score_pairs(z_pairs, l1, inverse, first, last, arcs, turned)
+            pad_table(arcs, n_labels, wide_arcs)
+            pad_table(turned, n_labels, wide_turned)
         if n == 0:
             continue
-        for j in range(n * n_labels):
-            raw[j] = costs[i]
+        raw[: n * wide] = np.float32(costs[i])
         for t in range(n):
-            raw[t * n_labels + y[t0 + t]] = 0.0
+            raw[t * wide + y[t0 + t]] = np.float32(0.0)
         _score_tokens(
             t0, n, n_labels, of_token, row_ptr, row_columns, row_values, z, group, ptr, l1, inverse, raw, free
         )  # fmt: skip
-        _below_largest(raw, n, n_labels, node)
-        exp_inplace(node[: n * n_labels], bits, bits.view(np.float64))
-        if not forward(node, arcs, n, n_labels, alpha, scale) > -np.inf:  # the numbers do not hold the messages
+        for t in range(n):
+            for b in range(n_labels):
+                u[t * n_labels + b] = raw[t * wide + b]
+        _below_largest(u, n, n_labels, ends, node)
+        exp_inplace(node[: n * width], bits, bits.view(np.float64))
+        if not forward(node, wide_arcs, n, n_labels, alpha, scale) > -np.inf:  # the numbers do not hold the messages
             continue
-        backward(node, turned, n, n_labels, 1.0, alpha, scale, beta, back, u, 0)
-        left, curved = _direction(t0 * n_labels, n * n_labels, labels, free, u)
+        backward(node, wide_turned, n, n_labels, scale, beta, back)
+        posteriors(alpha, beta, n, n_labels, 1.0, u, 0)
+        left, curved = _direction(t0 * n_labels, n, n_labels, labels, free, u)
         if pairs >= 0:
             sums[:] = 0.0
             add_pairs(alpha, back, n, n_labels, 1.0, sums)
-            for j in range(n_pairs):
-                sums[j] = sums[j] * arcs[j] - pair_sums[i, j]
-            for j in range(n_pairs):
-                curved += pair_inverse * sums[j] * sums[j] * pair_labels[j // n_labels, j % n_labels]
+            for a in range(n_labels):
+                for b in range(n_labels):
+                    j, o = a * n_labels + b, a * width + b
+                    sums[o] = sums[o] * arcs[j] - pair_sums[i, j]
+            for a in range(n_labels):
+                for b in range(n_labels):
+                    curved += pair_inverse * sums[a * width + b] * sums[a * width + b] * pair_labels[a, b]
         gamma = left / (left + weight * curved + 1e-12)
         dual.left[i] = left
         _move(
             t0, n, n_labels, gamma, weight, of_token, row_ptr, row_columns, row_values, candidates, u, labels, z, step
         )  # fmt: skip
-        for j in range(n_pairs if pairs >= 0 else 0):
-            a, b = j // n_labels, j % n_labels
-            pair_sums[i, j] += np.float32(gamma * sums[j])
-            z_pairs[a, b] -= weight * gamma * sums[j] * pair_labels[a, b]
+        if pairs >= 0:
+            for a in range(n_labels):
+                for b in range(n_labels):
+                    change = gamma * sums[a * width + b]
+                    pair_sums[i, a * n_labels + b] += np.float32(change)
+                    z_pairs[a, b] -= weight * change * pair_labels[a, b]

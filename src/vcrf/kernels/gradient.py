@@ -16,6 +16,7 @@ from vcrf.kernels.corrections import (
     restore_pairs,
     undo_corrections,
 )
+from vcrf.kernels.rows import sum_rows
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 # Tag patterns of one length up to which a table says which were seen.
@@ -55,13 +56,8 @@ def key_residuals(
     for row in range(first, last):
         if row_ptr[row + 1] == row_ptr[row]:
             continue
-        o = np.uint64(row) * n
-        for b in range(n):
-            target[o + b] = 0.0
-        for j in range(key_ptr[row], key_ptr[row + 1]):
-            r = np.uint64(key_positions[j]) * n
-            for b in range(n):
-                target[o + b] += flat[r + b]
+        j = np.uint64(key_ptr[row])
+        sum_rows(flat, key_positions, j, np.uint64(key_ptr[row + 1]) - j, target, np.uint64(row) * n, n)
 
 
 @inner_fast_kernel

@@ -11,6 +11,7 @@ import numpy as np
 from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel, outer_fast_kernel
 from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.rows import sum_rows
 from vcrf.types import Floats, Ints, UInts8, UInts32
 
 # exp(-600) is far above the smallest positive double (exp(-708)), with room for a product of marginals.
@@ -69,19 +70,16 @@ def slot_scores(
 
 @fast_kernel
 def node_scores(rows: UInts32, scores: Floats, first: int, last: int, out: Floats) -> None:
-    """out[(t - first) * L + b] = sum over groups of the score row of the token's key (row 0 is nothing)."""
-    n = np.uint64(scores.shape[1])
-    n_groups = rows.shape[1]
-    flat = scores.reshape(-1)
+    """out[(t - first) * L + b] = sum over groups of the score row of the token's key (row 0 is nothing: zeros)."""
+    n, n_groups, flat, of_token = (
+        np.uint64(scores.shape[1]),
+        np.uint64(rows.shape[1]),
+        scores.reshape(-1),
+        rows.reshape(-1),
+    )
     at = np.uint64(0)
-    for t in range(first, last):
-        for b in range(n):
-            out[at + b] = 0.0
-        for j in range(n_groups):
-            row = np.uint64(rows[t, j]) * n
-            if row != np.uint64(0):
-                for b in range(n):
-                    out[at + b] += flat[row + b]
+    for t in range(np.uint64(first), np.uint64(last)):
+        sum_rows(flat, of_token, t * n_groups, n_groups, out, at, n)
         at += n
 
 

@@ -1,7 +1,6 @@
-"""A small matrix times a vector, four sums to a register: the step of forward-backward for up to 32 labels.
+"""Combinations of the rows of a matrix, four sums to a register: the step of forward-backward.
 
-out[i] = sum_j matrix[j, i] * x[j]. The sums of all i are kept in registers while j runs, which compiled loops do not
-do by themselves: the number of registers must be known when they are compiled. So there is one loop for each.
+out[i] = sum_j matrix[j, i] * x[j]. The sums of all i are kept in registers while j runs, see `kernels.registers`.
 `dots` does the same with the matrix the other way round, for any number of labels.
 """
 
@@ -10,103 +9,56 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from vcrf.kernels._jit import fast_kernel, inner_fast_kernel
+from vcrf.kernels.registers import DOUBLES, Emitter, Value, by_registers
+from vcrf.kernels.registers import WIDEST as REGISTERS
 from vcrf.types import Floats
 
-WIDTH = 4  # doubles in a register
-WIDEST = 32  # eight registers of sums, with as many left for the rest
-
-_I64 = ir.IntType(64)
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-_UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
-_FIRST_LANE = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
+WIDTH = DOUBLES
+WIDEST = DOUBLES * REGISTERS
 
 
-def _integer(value: int) -> ir.Constant:
-    return ir.Constant(_I64, value)
+def _products(emit: Emitter, offsets: list[Value]) -> None:
+    matrix, x, n_terms = emit.start(0), emit.start(2), emit.args[6]
+    found = emit.sums(n_terms, emit.combination(matrix, x, emit.index(1), offsets), len(offsets))
+    emit.stores(found, emit.start(4), offsets)
 
 
-def _place(builder: ir.IRBuilder, pointer: ir.Value, offset: ir.Value) -> ir.Value:
-    """Address of the register that begins at pointer[offset]."""
-    return builder.bitcast(builder.gep(pointer, [offset]), _VECTOR.as_pointer())
+def _outer(emit: Emitter, offsets: list[Value]) -> None:
+    rows, x, out = emit.start(0), emit.start(2), emit.start(7)
+    step, n_terms, weight = emit.args[4], emit.args[5], emit.spread(emit.args[6])
+    found = emit.sums(n_terms, emit.combination(rows, x, step, offsets), len(offsets))
+    found = [emit.times(weight, total) for total in found]
+    emit.stores([emit.add(x, y) for x, y in zip(emit.loads(out, offsets), found, strict=True)], out, offsets)
 
 
-def _spread(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """The value in every lane."""
-    one = builder.insert_element(_UNDEFINED, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, _UNDEFINED, _FIRST_LANE)
+def _typed_products(_: Any, matrix: Any, m: Any, x: Any, u: Any, out: Any, o: Any, n_terms: Any, size: Any) -> Any:
+    return types.void(matrix, m, x, u, out, o, n_terms, size), by_registers(_products)
 
 
-def _emit_loop(builder: ir.IRBuilder, matrix: ir.Value, x: ir.Value, out: ir.Value, size: ir.Value, n: int) -> None:
-    """The loop over j for n registers; the last one overlaps the one before unless 4 divides the size."""
-    entry = builder.block
-    loop, done = builder.append_basic_block(f"loop{n}"), builder.append_basic_block(f"done{n}")
-    offsets = [_integer(WIDTH * k) for k in range(n - 1)] + [builder.sub(size, _integer(WIDTH))]
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    j, row = builder.phi(_I64), builder.phi(_I64)
-    sums = [builder.phi(_VECTOR) for _ in range(n)]
-    factor = _spread(builder, builder.load(builder.gep(x, [j])))
-    new = []
-    for total, offset in zip(sums, offsets, strict=True):
-        entries = builder.load(_place(builder, matrix, builder.add(row, offset)), align=8)
-        new.append(builder.fadd(total, builder.fmul(factor, entries, flags=["contract"]), flags=["contract"]))
-    next_j, next_row = builder.add(j, _integer(1)), builder.add(row, size)
-    for phi, first, later in [
-        (j, _integer(0), next_j),
-        (row, _integer(0), next_row),
-        *((total, ir.Constant(_VECTOR, [0.0] * WIDTH), after) for total, after in zip(sums, new, strict=True)),
-    ]:
-        phi.add_incoming(first, entry)
-        phi.add_incoming(later, loop)
-    builder.cbranch(builder.icmp_unsigned("<", next_j, size), loop, done)
-    builder.position_at_end(done)
-    for total, offset in zip(new, offsets, strict=True):
-        builder.store(total, _place(builder, out, offset), align=8)
+def _typed_outer(
+    _: Any, rows: Any, r: Any, x: Any, u: Any, step: Any, n_terms: Any, weight: Any, out: Any, o: Any, size: Any
+) -> Any:
+    return types.void(rows, r, x, u, step, n_terms, weight, out, o, size), by_registers(_outer)
 
 
-def _emit(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-    def pointer(k: int) -> ir.Value:
-        array = context.make_array(signature.args[k])(context, builder, args[k])
-        return builder.gep(array.data, [args[k + 1]])
+# For compiled loops alone, see `kernels.rows`; indices are uint64.
 
-    matrix, x, out, size = pointer(0), pointer(2), pointer(4), args[6]
-    end = builder.append_basic_block("end")
-    n_registers = builder.udiv(builder.add(size, _integer(WIDTH - 1)), _integer(WIDTH))
-    cases = builder.switch(n_registers, end)
-    for n in range(1, WIDEST // WIDTH + 1):
-        block = builder.append_basic_block(f"registers{n}")
-        cases.add_case(_integer(n), block)
-        builder.position_at_end(block)
-        _emit_loop(builder, matrix, x, out, size, n)
-        builder.branch(end)
-    builder.position_at_end(end)
-    return context.get_dummy_value()
-
-
-def _typed(_: Any, matrix: Any, first: Any, x: Any, x_first: Any, out: Any, out_first: Any, size: Any) -> Any:
-    """`products` for WIDTH <= size <= WIDEST; indices are uint64."""
-    return types.void(matrix, first, x, x_first, out, out_first, size), _emit
-
-
-_in_registers: Any = intrinsic(_typed)
+# out[b] = sum_j x[j] * matrix[j, b]: (matrix, first, x, first, out, first, rows of the matrix, size)
+combine_rows: Any = intrinsic(_typed_products)
+# out[b] += weight * sum_j x[j * step] * rows[j, b]:
+# (rows, first, x, first, step, how many, weight, out, first, size)
+add_combination: Any = intrinsic(_typed_outer)
 
 
 @fast_kernel
 def products(matrix: Floats, first: int, x: Floats, x_first: int, out: Floats, out_first: int, size: int) -> None:
-    """out[i] = sum_j matrix[j, i] * x[j], all three inside flat arrays; sizes up to WIDEST, others are left alone."""
-    if size >= WIDTH:
-        _in_registers(matrix, np.uint64(first), x, np.uint64(x_first), out, np.uint64(out_first), np.uint64(size))
-    else:
-        for i in range(size):
-            total = 0.0
-            for j in range(size):
-                total += matrix[first + j * size + i] * x[x_first + j]
-            out[out_first + i] = total
+    """out[i] = sum_j matrix[j, i] * x[j], all three inside flat arrays; fast for sizes up to WIDEST."""
+    n = np.uint64(size)
+    combine_rows(matrix, np.uint64(first), x, np.uint64(x_first), out, np.uint64(out_first), n, n)
 
 
 @inner_fast_kernel

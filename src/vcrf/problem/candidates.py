@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -123,8 +123,11 @@ class Candidates(ABC):
 
     def has_order(self, kind: int) -> Bools:
         """Whether each column has a member whose family has parts of a kind."""
-        of_class = [any(self.family_of[s, kind] >= 0 for s in sources) for sources in self.columns.class_sources]
-        return np.array(of_class, bool)[self.columns.classes] if of_class else np.zeros(0, bool)
+        lists = self.columns.class_sources
+        source = np.fromiter(chain.from_iterable(lists), np.int64)
+        of_class = np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), np.int64, len(lists)))
+        found = np.bincount(of_class, self.family_of[source, kind] >= 0, len(lists)) > 0.0
+        return np.asarray(found[self.columns.classes])
 
     def observed_for(self, kind: int) -> bool:
         """Whether only observed pairs of a column and an assignment are candidates."""

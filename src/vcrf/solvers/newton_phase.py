@@ -83,7 +83,7 @@ class NewtonPhase:
         gap, error = self.run.gap_on_working_set(state), self._total_violation(state)
         enough = self._enough(state, is_large=False)
         for _ in range(self.policy.steps):
-            if gap <= enough:
+            if gap <= enough or self.run.is_certified_at(state.objective):
                 break
             if self.is_large_round and self.model is None:
                 # What a scan finds had better be in the next Hessian.

@@ -61,10 +61,12 @@ class QuasiNewtonPhase:
 
     def minimise(self, state: State, target: float, max_steps: int) -> State:
         """Quasi-Newton steps until the gap on the working set is below target, max_steps at the most."""
-        n_cut, n_flat, least = 0, 0, state.steepness
+        n_cut, n_flat, least, bound = 0, 0, state.steepness, 0.0
         self.run.settling.begin_round(state.objective)
         for i in range(1, max_steps + 1):
-            if self.run.gap_on_working_set(state) <= target * state.objective:
+            # The bound of an earlier step holds on: what is dropped on the way only raises the optimum.
+            bound = max(bound, self.run.bound_on_working_set(state))
+            if state.objective - bound <= target * state.objective or self.run.is_certified_at(state.objective):
                 break
             new, trials = self._step(state)
             if new is None:

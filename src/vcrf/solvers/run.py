@@ -121,7 +121,10 @@ class Run(ABC):
     @property
     def is_certified(self) -> bool:
         """Whether the gap is small enough."""
-        objective = self.standing().objective
+        return self.is_certified_at(self.standing().objective)
+
+    def is_certified_at(self, objective: float) -> bool:
+        """Whether the gap of another objective would be."""
         return bool(np.isfinite(objective)) and self.gap_at(objective) <= self.tol * objective
 
     def raise_bound(self, lower_bound: float, violation: float) -> None:

@@ -187,6 +187,10 @@ class _Run(Run):
                 self.state = self._change_working_set(self.state, *changes)
             before = self.state.objective
             self.state = self._minimise(self.state, n_steps)
+            if self.is_certified:
+                # The bound of the last scan is enough.
+                self.report("step")
+                return Status.CONVERGED
             self._check_settled(self.state)
             # Near the optimum the objective is flat in double precision while the gap still shrinks.
             is_idle = before - self.state.objective <= 1e-15 * before and not self.gap < 0.9 * best_gap
@@ -443,10 +447,14 @@ class _Run(Run):
 
     def gap_on_working_set(self, state: State) -> float:
         """The gap if no candidate outside the working set were violated: when to stop minimising."""
+        return state.objective - self.bound_on_working_set(state)
+
+    def bound_on_working_set(self, state: State) -> float:
+        """A lower bound on what weights of the working set come to."""
         exceeding = np.flatnonzero(np.abs(state.g_value) > state.thresholds)
         intercept = state.value - float(state.w @ state.g_value)
         found = certify_groups(self.penalty, intercept, state.groups[exceeding], state.g_value[exceeding])
-        return state.objective - max(found.lower_bound, 0.0)
+        return max(found.lower_bound, 0.0)
 
     # ----- minimise on the working set
 

@@ -42,10 +42,12 @@ class ChainAscent:
         labels = scratch.zeros((problem.n_tokens, n_labels), np.float32)
         labels[np.arange(problem.n_tokens), problem.y] = 1.0
         has_pairs = self._members.pairs >= 0
+        # After the last column there is room for what fills a register up.
+        sums = scratch.zeros((len(self._columns) + kernels.registers.FLOATS, n_labels), np.float32)
+        pair_sums = self._true_pairs() if has_pairs else np.zeros((0, 0), np.float32)
         self._dual = kernels.dual_ascent.Dual(
-            scratch.zeros((len(self._columns), n_labels), np.float32), np.zeros((n_labels, n_labels)), labels,
-            self._true_pairs() if has_pairs else np.zeros((0, 0), np.float32), np.full(self.n_examples, np.inf),
-        )  # fmt: skip
+            sums, np.zeros((n_labels, n_labels)), labels, pair_sums, np.full(self.n_examples, np.inf)
+        )
 
     @property
     def n_examples(self) -> int:
@@ -64,7 +66,7 @@ class ChainAscent:
 
     def weights(self) -> tuple[Ints, Floats]:
         """Features, sorted, and weights that are not 0."""
-        features, w = self._nonzero(1, self._columns, self._dual.columns, self._members.group)
+        features, w = self._nonzero(1, self._columns, self._dual.columns[: len(self._columns)], self._members.group)
         if self._members.pairs < 0:
             return features, w
         bias, group = np.array([self.problem.bias_column]), np.array([self._members.pairs])
@@ -109,7 +111,7 @@ class ChainAscent:
         pair_labels = np.ones((n_labels, n_labels), np.uint8)
         if has_pairs and problem.observed_for(2):
             pair_labels[:] = _is_observed(problem.observed(2), np.array([bias]), n_labels**2).reshape(n_labels, -1)
-        labels = np.ones((len(self._columns), n_labels), np.uint8)
+        labels = np.ones((0, n_labels), np.uint8)
         if problem.observed_for(1):
             labels = _is_observed(problem.observed(1), self._columns, n_labels)
         return kernels.dual_ascent.Members(

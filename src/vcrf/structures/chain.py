@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 LATTICES = ("auto", "dense", "patterns")
 # With more labels the dense lattice's exact Hessians cost more than all passes; those of the automaton are drawn.
 MOST_DENSE_LABELS = 16
+# Up to so many labels a pass over plain pairs, which counts all of them, is the fastest scan of pairs.
+MOST_COUNTED_LABELS = 32
 _TOKENS_PER_BLOCK = 4096
 _MAX_BLOCKS = 64
 
@@ -87,7 +89,8 @@ class Chain:
         self.workers = Workers(threads)
         self.sentence_bounds = cut(problem.sent_ptr, self.n_blocks)
         self.spare = Spare(problem.text.n_sentences, problem.n_tokens, problem.n_labels)
-        self.has_plain_pairs = self.is_dense and has_plain_pairs(problem, keep)
+        may_count = lattice == "auto" and not keeps_arcs and problem.n_labels <= MOST_COUNTED_LABELS
+        self.has_plain_pairs = (self.is_dense or may_count) and has_plain_pairs(problem, keep)
 
     def close(self) -> None:
         """End the threads."""
@@ -151,12 +154,12 @@ class Chain:
         self, plan: ChainPlan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
     ) -> ChainPotentials:
         """The same, never for passes over weighted pairs."""
-        if not self.is_dense and (purpose is not Purpose.GRADIENT or arcs_of(plan).is_cheap):
+        # Of plain pairs a scan finds all in the counts, which the automaton would look at word by word.
+        is_counted = self.has_plain_pairs and purpose is not Purpose.HESSIAN and loss.automata is None
+        if not self.is_dense and (arcs_of(plan).is_cheap if purpose is Purpose.GRADIENT else not is_counted):
             return arc_potentials(self, plan, w)
         order = 2 if purpose is Purpose.HESSIAN else max(plan.order, order)
         is_scan, has_automata = purpose is Purpose.SCAN, loss.automata is not None
-        # Of plain pairs a scan finds all in the counts.
-        is_counted = self.has_plain_pairs and not has_automata
         has_messages = purpose is Purpose.HESSIAN or (is_scan and order > 1 and not is_counted)
         if has_automata or is_counted:
             # With one label a history the product is no smaller than with two, and passes over pairs are the fastest.
@@ -220,7 +223,7 @@ class Chain:
         """
         if isinstance(sums, PairSums):
             return scan_pairs(self, sums, wanted)
-        if self.is_dense:
+        if isinstance(sums.potentials, DensePotentials):
             found = scan_dense(self, Posteriors.of(sums), wanted)
             found = found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
         else:
