@@ -12,6 +12,9 @@ import typer
 from vcrf.arguments.kinds import Choice, Integer, Number
 from vcrf.arguments.parameters import PARAMETERS
 
+# More choices than this do not fit beside the option's name: they go into the text.
+_WIDEST = 60
+
 
 def option(name: str, **changes: Any) -> Any:
     """The option of a parameter, as the table has it; `changes` are keywords of `typer.Option`."""
@@ -20,6 +23,8 @@ def option(name: str, **changes: Any) -> Any:
     how: dict[str, Any] = {"metavar": parameter.metavar, "help": _help(name)}
     if isinstance(kind, Choice):
         how |= {"metavar": f"[{'|'.join(kind.names)}]", "parser": _one_of(kind.names)}
+        if len(how["metavar"]) > _WIDEST:
+            how |= {"metavar": "NAME", "help": f"{_help(name)} One of {', '.join(kind.names)}."}
     elif isinstance(kind, Integer) or (isinstance(kind, Number) and not kind.is_open):
         # Of limits that are excluded the library speaks itself.
         how |= {"min": _limit(kind.least), "max": _limit(kind.most)}
