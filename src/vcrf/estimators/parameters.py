@@ -266,7 +266,7 @@ class Parameters(SequenceEstimator):
         if self.known_labels is None:
             return None
         for name, is_other in (
-            ("norm='group'", self._form()["norm"] == "group"),
+            (f"norm={self._form()['norm']!r}", self._form()["norm"] in ("group", "family")),
             (f"solver={self.solver!r}", self.solver != "certified"),
             (f"surrogate='{self._kind}'", self._kind not in SMOOTH),
             (f"inference={self.inference!r}", self.inference != "auto"),
