@@ -174,7 +174,7 @@ def corpus():
     "how",
     [
         {"norm": "lp"},
-        {"norm": "lp", "power": 1.2, "loss": "hamming"},
+        {"norm": "lp", "power": 1.4, "loss": "hamming"},
         {"norm": "family", "base_strength": 0.02},
         {"norm": "family", "power": 1.5, "base_strength": 0.02, "count_power": 0.3},
         {"norms": {"word": "l2", "tags:2": "l1"}},
@@ -226,5 +226,5 @@ def test_refusals(estimator, how, words, corpus):
 def test_other_smooth_surrogates_take_the_norms(corpus):
     """Powers, norms of families and the constrained form know no surrogate."""
     for how in ({"norm": "lp"}, {"norm": "family"}, {"radius": 3.0, "norm": "l1"}):
-        tagger = VExponential(base_strength=0.05, affix=1, tags=1, tol=1e-2, n_jobs=1, **how)
+        tagger = VExponential(base_strength=0.1, affix=0, tags=1, words=0, tol=1e-2, n_jobs=1, **how)
         assert tagger.fit(corpus.tokens, corpus.labels).status_ is Status.CONVERGED
