@@ -83,13 +83,16 @@ PARTS = {"norms": _norms, "losses": _losses, "surrogates": _surrogates}
 
 
 def read(treebank: str, sentences: int) -> dict[str, tuple[list[list[str]], list[list[str]]]]:
-    """Sentences of the three splits."""
+    """Sentences to train on, to choose by (without a development split the next ones of training) and to test."""
     tag = TAGS.get(treebank, "upos")
-    found = {}
-    for split, n in (("train", sentences), ("dev", N_DEV), ("test", N_TEST)):
-        X, y = peers.read_treebank(treebank, split, tag)
-        found[split] = X[:n], y[:n]
-    return found
+    X, y = peers.read_treebank(treebank, "train", tag)
+    try:
+        dev = peers.read_treebank(treebank, "dev", tag)
+    except ValueError:
+        dev = X[sentences:], y[sentences:]
+    test = peers.read_treebank(treebank, "test", tag)
+    cut = {"train": ((X, y), sentences), "dev": (dev, N_DEV), "test": (test, N_TEST)}
+    return {name: (tokens[:n], labels[:n]) for name, ((tokens, labels), n) in cut.items()}
 
 
 def errors(tagger: Any, X: list[list[str]], y: list[list[str]]) -> list[int]:
