@@ -35,7 +35,7 @@ NAMES = {"tamil": "Tamil", "twitter-tweebank": "Twitter", "basque": "Basque", "e
 TAGS = {"twitter-tweebank": "xpos"}
 N_DEV, N_TEST = 200, 400
 # Passes of maxima, which are dear; of the others 500.
-MOST = dict.fromkeys(["M3N", "MaxCRF", "MaxStructBoost"], 200)
+MOST = dict.fromkeys(["M3N", "MaxCRF", "MaxStructBoost"], 100)
 
 
 class Row(NamedTuple):
