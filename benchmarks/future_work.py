@@ -5,7 +5,7 @@
 
 Trains on the first sentences of a treebank's training split, for each row and each strength; the strength is chosen on
 development sentences, and its errors on test sentences are what the tables show. A row has a loss of its own scale, so
-that no scale is chosen by way of a strength. Points are written to results/future-work/points.csv as they are made, and
+that no scale is chosen by way of a strength. Points are written to results/future_work.csv as they are made, and
 points that are there are not made again: the run can be stopped and goes on. `--tables` prints the tables of what is
 there. A difference has the p of a paired t-test over the test sentences, two-sided and not corrected for the number of
 rows.
@@ -26,7 +26,7 @@ from scipy.stats import ttest_rel
 
 import vcrf
 
-POINTS = Path(__file__).resolve().parents[1] / "results" / "future-work" / "points.csv"
+POINTS = Path(__file__).resolve().parents[1] / "results" / "future_work.csv"
 FIELDS = [
     "treebank", "part", "row", "sentences", "strength", "dev", "test", "per_sentence", "objective", "gap", "status",
     "passes", "seconds",
@@ -129,7 +129,6 @@ def measure(treebank: str, part: str, row: Row, data: Any, sentences: int) -> li
 
 def run(options: argparse.Namespace) -> None:
     """Make the points that are not there."""
-    POINTS.parent.mkdir(exist_ok=True)
     done = {(p["treebank"], p["part"], p["row"], round(float(p["strength"]), 6)) for p in load()}
     is_new = not POINTS.exists()
     with POINTS.open("a", newline="") as file:
