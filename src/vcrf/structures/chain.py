@@ -45,6 +45,15 @@ from vcrf.structures.sums import (
     empty_output,
 )
 from vcrf.structures.training_loss import TrainingLoss
+from vcrf.structures.triples import (
+    TriplePotentials,
+    has_plain_triples,
+    is_by_triples,
+    is_cheaper_by_triples,
+    pair_rows,
+    scan_triples,
+    triple_potentials,
+)
 from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import Workers, cut
 
@@ -91,6 +100,13 @@ class Chain:
         self.spare = Spare(problem.text.n_sentences, problem.n_tokens, problem.n_labels)
         may_count = lattice == "auto" and not keeps_arcs and problem.n_labels <= MOST_COUNTED_LABELS
         self.has_plain_pairs = (self.is_dense or may_count) and has_plain_pairs(problem, keep)
+        may_have_triples = lattice == "auto" and not self.is_dense and not keeps_arcs
+        self.has_plain_triples = may_have_triples and has_plain_triples(problem, keep)
+
+    @cached_property
+    def pair_rows(self) -> Ints:
+        """See `structures.triples.pair_rows`."""
+        return pair_rows(self.problem, self.keep)
 
     def close(self) -> None:
         """End the threads."""
@@ -116,7 +132,10 @@ class Chain:
     def compile_dense(self, features: Ints) -> ChainPlan:
         """The same, never for passes over weighted pairs."""
         plan = compile_features(self.problem, self.groups, features)
-        return plan if self.is_dense else replace(plan, arcs=compile_arcs(plan, self.problem.n_labels, self.is_forced))
+        if self.is_dense:
+            return plan
+        arcs = compile_arcs(plan, self.problem.n_labels, self.is_forced)
+        return replace(plan, arcs=arcs, by_triples=self.has_plain_triples and is_by_triples(plan))
 
     @property
     def is_convex(self) -> bool:
@@ -154,6 +173,10 @@ class Chain:
         self, plan: ChainPlan, w: Floats, loss: TrainingLoss, purpose: Purpose = Purpose.GRADIENT, order: int = 1
     ) -> ChainPotentials:
         """The same, never for passes over weighted pairs."""
+        if plan.by_triples and purpose is not Purpose.HESSIAN and loss.automata is None:
+            is_scan = purpose is Purpose.SCAN
+            if is_scan or is_cheaper_by_triples(plan):
+                return triple_potentials(self, plan, w, is_scan)
         # Of plain pairs a scan finds all in the counts, which the automaton would look at word by word.
         is_counted = self.has_plain_pairs and purpose is not Purpose.HESSIAN and loss.automata is None
         if not self.is_dense and (arcs_of(plan).is_cheap if purpose is Purpose.GRADIENT else not is_counted):
@@ -223,7 +246,9 @@ class Chain:
         """
         if isinstance(sums, PairSums):
             return scan_pairs(self, sums, wanted)
-        if isinstance(sums.potentials, DensePotentials):
+        if isinstance(sums.potentials, TriplePotentials):
+            found = scan_triples(self, sums, wanted)
+        elif isinstance(sums.potentials, DensePotentials):
             found = scan_dense(self, Posteriors.of(sums), wanted)
             found = found._replace(variances=ArcVariances(self.problem.n_labels, sums.variances))
         else:

@@ -112,6 +112,7 @@ class ChainPlan:
     token_bounds: list[int]
     cor_bounds: list[int]
     arcs: ArcPlan | None = None
+    by_triples: bool = False
     components: ComponentPlan | None = None
     value_pairs: ValuePairs | None = None
 
