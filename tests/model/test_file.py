@@ -299,6 +299,22 @@ def test_the_library_reads_the_file(words, tmp_path):
     assert list(names) == list(words.model_.names)
 
 
+def test_two_trainings_differ_in_their_seconds_alone(tmp_path):
+    """And in the parameter `n_jobs`, if that is another."""
+    found = []
+    for n_jobs in (1, 2):
+        path = tmp_path / f"{n_jobs}.vcrf"
+        trained(VCRF(n_jobs=n_jobs), X).save(path)
+        document = model_file.read_facts(path)
+        del document["parameters"]["n_jobs"], document["facts"]["seconds"]
+        for record in document["facts"]["history"]:
+            del record["seconds"]
+        tensors = load_file(path)
+        del tensors["document_sha256"]
+        found.append((document, {name: (array.dtype, array.tobytes()) for name, array in tensors.items()}))
+    assert found[0] == found[1]
+
+
 def test_two_saves_give_the_same_bytes(words, dicts, tmp_path):
     """Also when the model was loaded in between."""
     for fitted in (words, dicts):

@@ -1,7 +1,7 @@
 """Loss-augmented decoding on a pattern automaton: margin and slack rescaling of many sentences.
 
-See `kernels.margin`. States are pairs of a context and a row, as in `kernels.pattern_rows`. The backward sweep goes row
-by row with `pattern_decode.best_before`.
+See `kernels.margin`. States are pairs of a context and a row, as in `kernels.pattern_sweeps`. The backward sweep goes
+row by row with `pattern_decode.best_before`.
 """
 
 from __future__ import annotations

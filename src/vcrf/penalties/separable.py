@@ -1,6 +1,6 @@
 """Penalties weighted by family: sum_k l1_k ||w_k||_1 + l2_k ||w_k||^2 / 2, on merged columns.
 
-Where families have norms of their own, or l2_k |w|^p / p takes the place of the square: see `NormsByFamily`.
+Where families have norms of their own, or l2_k |w|^p / p takes the place of the square: see `kernels.mixed_penalty`.
 
 A merged column stands for several attributes, perhaps of several families. Its weight W is the sum of theirs,
 and its penalty the cheapest way to split W among them (infimal convolution), so that the optimum is
