@@ -47,7 +47,7 @@ GIVEN: dict[str, Any] = {
     "random_state": 3, "constraints": [("VERB", "DET")], "inference": "dense", "dual_start": False,
     "word_classes": {"cat": "0", "dog": "0"}, "solver": None, "rule": "cumulative", "eta": 0.1, "eta_decay": 0.5,
     "kappa": "m", "logarithm": True, "norms": None, "power": None, "radius": None,
-    "components": None, "component_pairs": None, "memory": "2GB",
+    "components": None, "component_pairs": None, "known_labels": 3, "memory": "2GB",
 }  # fmt: skip
 
 
