@@ -240,23 +240,20 @@ class _Run(Run):
                 break
             self.check_limit()
             if not self._step():
+                self._settle(target)
                 break
 
     def _step(self) -> bool:
         """One proximal quasi-Newton step; whether the objective could be lowered."""
-        point = self.point
-        d = self._direction()
-        # Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers.
-        longest = GROUP_STEPS.longest * (1.0 + float(np.abs(point.w).max(initial=0.0)))
-        d *= min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
+        point, d = self.point, self._direction()
         predicted = float(point.g @ d) + self.groups.penalty(point.w + d) - self.groups.penalty(point.w)
+        if -predicted <= GROUP_STEPS.blunt * rounding(point.objective, point.w):
+            return False
         step, refusal = 1.0, None
         while step > 1e-4:
             new, refusal = self._try_weights(point.w + step * d)
-            is_lower = new.objective <= point.objective + 1e-4 * step * predicted
-            if is_lower or self._is_closer(point, new, -step * predicted):
-                self.memory.add(new.w - point.w, new.g - point.g)
-                self.point = new
+            if new.objective <= point.objective + 1e-4 * step * predicted:
+                self._move(new)
                 return True
             step *= 0.4
         if refusal is not None and not len(self.memory):
@@ -265,22 +262,46 @@ class _Run(Run):
         self.memory.clear()
         return False
 
+    def _settle(self, target: float) -> None:
+        """Steps of the model as they are, where objectives are rounded and judge none; the closest point is kept.
+
+        Gradients are good to far more digits there than differences of objectives: the pairs go on being learnt.
+        """
+        closest, least, n_idle = self.point, self._gap_on_working_set(), 0
+        highest = closest.objective + 100.0 * rounding(closest.objective, closest.w)
+        try:
+            while least > target * closest.objective and n_idle < GROUP_STEPS.idle:
+                self.check_limit()
+                new, _ = self._try_weights(self.point.w + self._direction())
+                if not new.objective <= highest:
+                    break
+                self._move(new)
+                gap = self._gap_on_working_set()
+                n_idle = 0 if gap <= 0.9 * least else n_idle + 1
+                if gap < least:
+                    closest, least = new, gap
+        finally:
+            self.point = closest
+
+    def _move(self, new: _Point) -> None:
+        self.memory.add(new.w - self.point.w, new.g - self.point.g)
+        self.point = new
+
     def _direction(self) -> Floats:
         """The minimiser of the model of as many of the newest pairs as have one; without any B is a diagonal."""
         steps, changes = self.memory.pairs()
         while True:
-            d = QuasiNewtonModel(self.groups, self.curvature, steps, changes).direction(self.point.g, self.point.w)
+            model = QuasiNewtonModel(self.groups, self.curvature, steps, changes)
+            d = model.direction(self.point.g, self.point.w)
             if d is not None:
-                return d
+                return self._of_bounded_length(d)
             older = (len(steps) + 1) // 2
             steps, changes = steps[older:], changes[older:]
 
-    def _is_closer(self, point: _Point, new: _Point, decrease: float) -> bool:
-        """Whether a step that objectives cannot judge, because they are rounded, comes closer to the optimum."""
-        noise = rounding(point.objective, point.w)
-        if decrease > noise or not new.objective <= point.objective + 100.0 * noise:
-            return False
-        return self._gap_at(new) <= 0.9 * self._gap_at(point)
+    def _of_bounded_length(self, d: Floats) -> Floats:
+        """Curvatures vanish where posteriors are saturated: such steps would leave the range of numbers."""
+        longest = GROUP_STEPS.longest * (1.0 + float(np.abs(self.point.w).max(initial=0.0)))
+        return d * min(1.0, longest / max(float(np.abs(d).max(initial=0.0)), 1e-300))
 
     def _gap_on_working_set(self) -> float:
         return self._gap_at(self.point)

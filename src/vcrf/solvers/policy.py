@@ -183,6 +183,8 @@ class StepPolicy:
     memory : secant pairs
     longest : step, times the largest weight
     most_flat : steps in a row that neither objective nor gradient feels, before a round ends
+    blunt : objectives do not judge steps that lower them by less than so many times their rounding
+    idle : steps in a row that nothing but gradients judges and that do not bring the gap down, before a round ends
     """
 
     first_steps: int = 10
@@ -195,6 +197,8 @@ class StepPolicy:
     memory: int = 50
     longest: float = 100.0
     most_flat: int = 5
+    blunt: float = 10.0
+    idle: int = 20
 
 
 @dataclass(frozen=True)
