@@ -9,7 +9,8 @@ import pytest
 
 from commands import Call
 from vcrf.data import SyntheticLanguage
-from vcrf.data.readers import read_corpus
+from vcrf.data.partial import read_partial
+from vcrf.data.readers import read_corpus, read_with_layout
 
 NAMES = {"A": "NOUN", "B": "NOUN", "C": "VERB", "D": "ADP"}
 FEATS = {"A": "Case=Nom|Number=Sing", "B": "Case=Acc|Number=Plur", "C": "Mood=Ind|Number=Sing", "D": "_"}
@@ -115,3 +116,23 @@ def test_two_tagsets_at_once(treebank: Path, tmp_path: Path) -> None:
         assert message in " ".join(error.split())
     error = call("train", treebank, "--partial", f"{bare}=upos", "-o", model, code=2).stderr
     assert "--tag with several columns" in " ".join(error.split())
+
+
+def test_a_file_with_features_alone_says_all_of_them(tmp_path: Path) -> None:
+    """Protects `--partial FILE=feats`: a word without features stands for the labels without any."""
+    path = tmp_path / "x.conllu"
+    path.write_text(
+        "1\ta\t_\tNOUN\t_\tCase=Nom\t_\t_\t_\t_\n2\tb\t_\tADP\t_\t_\t_\t_\t_\t_\n3\tc\t_\tADV\t_\t_\t_\t_\t_\t_\n\n"
+    )
+    whole, layout = read_with_layout(str(path), "upos+feats")
+    for columns in ("feats", "FEATS"):
+        part, own = read_partial(f"{path}={columns}", whole, layout)
+        assert part.labels == [["UPOS=NOUN|Case=Nom", *[frozenset(["UPOS=ADP", "UPOS=ADV"])] * 2]]
+        assert not own
+
+
+@pytest.mark.parametrize("option", ["--components", "--component-pairs"])
+def test_no_names_of_components_are_refused(treebank: Path, tmp_path: Path, option: str) -> None:
+    """Protects the message: it says what is expected."""
+    error = Call()("train", treebank, "--tag", "upos+feats", option, "", "-o", tmp_path / "x.vcrf", code=2).stderr
+    assert f"{option} must be 'all', " in " ".join(error.split())

@@ -117,3 +117,10 @@ def test_parts_of_labels_stand_for_those_that_agree() -> None:
     whole = ["UPOS=N|Case=Nom", "UPOS=N|Case=Acc", "UPOS=V", "_"]
     found = open_bundles([["UPOS=N", "UPOS=V"], ["UPOS=X", "UPOS=N|Case=Acc"]], whole)
     assert found == [[frozenset(whole[:2]), "UPOS=V"], ["UPOS=X", "UPOS=N|Case=Acc"]]
+
+
+def test_a_part_with_features_says_all_of_them() -> None:
+    """Protects columns that are there: more features than a word has do not agree with it, and `_` is none."""
+    whole = ["UPOS=N|Case=Nom", "UPOS=N|Case=Nom|Number=Sing", "UPOS=A|Case=Nom", "UPOS=V", "UPOS=P"]
+    found = open_bundles([["Case=Nom", "_", "Case=Nom|Number=Sing"]], whole, ["UPOS"])
+    assert found == [[frozenset([whole[0], whole[2]]), frozenset(whole[3:]), whole[1]]]

@@ -106,3 +106,5 @@ def test_what_does_not_go_with_them_is_refused():
         VCRF(known_labels=2).fit([[{"a": 1.0}]], [["X"]])
     with pytest.raises(InputError, match="known_labels"):
         VCRF(known_labels=0).fit(*given)
+    with pytest.raises(InputError, match=r"known_labels.*must be an integer from 1 to"):
+        VCRF(known_labels=10**20).fit(*given)

@@ -86,6 +86,9 @@ def check_kind(name: str, kind: Kind, value: object) -> None:
         raise InputError(f"`{name}` must be {kind.expected}, got {value!r}.")
 
 
+# What a model file holds.
+_MOST_OCCURRENCES = 2**63 - 1
+
 # In the order of the signature of `VCRF`.
 ESTIMATOR = (
     Parameter(
@@ -248,7 +251,7 @@ ESTIMATOR = (
         flag="--word-classes", metavar="FILE",
     ),
     Parameter(
-        "components", None, Other("'all', 'positions', or names of components like 'UPOS,Case'"),
+        "components", None, Other(*["'all', 'positions', or names of components like 'UPOS,Case'"] * 2),
         "Features of parts of labels too: all of bundles, names like UPOS,Case, or positions of tags like NNN-3SN--.",
         "Each family of single labels gets a second one, with a complexity of its own, on the components NAME=VALUE of "
         "labels like UPOS=NOUN|Case=Nom: rare labels share what is known of their parts. Of positional tags the "
@@ -256,7 +259,7 @@ ESTIMATOR = (
         flag="--components", metavar="all|NAMES",
     ),
     Parameter(
-        "component_pairs", None, Other("'all', or names of components like 'UPOS,Case'"),
+        "component_pairs", None, Other(*["'all', or names of components like 'UPOS,Case'"] * 2),
         "Pairs of values of a component at neighbouring words, like UPOS,Case: Case=Nom before Case=Nom.",
         "Each component gets a family of its own, with a complexity of its own: tag patterns of two of its values, "
         "beside those of whole labels, which must not be longer than two. Of many labels a pass costs the labels and "
@@ -264,7 +267,7 @@ ESTIMATOR = (
         flag="--component-pairs", metavar="all|NAMES",
     ),
     Parameter(
-        "known_labels", None, COUNT,
+        "known_labels", None, Integer(f"an integer from 1 to {_MOST_OCCURRENCES:,}", 1, _MOST_OCCURRENCES),
         "A word seen at least N times in training takes only labels it was seen with. Off unless given.",
         "A hard restriction, in training as in prediction: all other labels of such a word have probability 0, and "
         "passes do not look at them. Rarer words may have every label. What it excludes wrongly no weight brings back: "

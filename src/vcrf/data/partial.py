@@ -5,11 +5,11 @@ Such a label stands for the set of whole labels that agree with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from vcrf.data.bundles import components_of, join_columns
+from vcrf.data.bundles import FEATS, components_of, join_columns
 from vcrf.data.conllu import FIELDS
 from vcrf.data.corpus import Corpus
 from vcrf.data.layout import Layout
@@ -17,7 +17,9 @@ from vcrf.data.readers import read_with_layout
 from vcrf.errors import InputError
 
 
-def open_bundles(y: Iterable[Sequence[str]], labels: Iterable[str]) -> list[list[Any]]:
+def open_bundles(
+    y: Iterable[Sequence[str]], labels: Iterable[str], left_open: Collection[str] | None = None
+) -> list[list[Any]]:
     """Each label as the set of those labels that have all its components: what `fit` takes as labels left open.
 
     Parameters
@@ -25,6 +27,8 @@ def open_bundles(y: Iterable[Sequence[str]], labels: Iterable[str]) -> list[list
     y : lists of labels, one a sentence
         Bundles like UPOS=NOUN, with a part of the components.
     labels : the whole labels, bundles like UPOS=NOUN|Case=Nom
+    left_open : names of the components that y says nothing of; None: all that a label of it does not have
+        With ["UPOS"] the label Case=Nom stands for UPOS=NOUN|Case=Nom, not for UPOS=NOUN|Case=Nom|Number=Sing.
 
     Returns
     -------
@@ -40,7 +44,11 @@ def open_bundles(y: Iterable[Sequence[str]], labels: Iterable[str]) -> list[list
     found: dict[str, Any] = {}
     for part in dict.fromkeys(chain.from_iterable(y := [list(sentence) for sentence in y])):
         wanted = frozenset(components_of(part))
-        agree = frozenset(label for label, components in whole.items() if wanted <= components)
+        agree = frozenset(
+            label
+            for label, components in whole.items()
+            if wanted <= components and (left_open is None or all(name in left_open for name, _ in components - wanted))
+        )
         found[part] = agree if len(agree) > 1 else next(iter(agree), part)
     return [[found[label] for label in sentence] for sentence in y]
 
@@ -70,7 +78,11 @@ def read_partial(given: str, whole: Corpus, layout: Layout, split: str | None = 
     if found.format != "conllu":
         raise InputError(f"--partial {given}: expected CoNLL-U, whose columns have names.")
     y = corpus.labels if found.tags else [[_bundle(found, z) for z in labels] for labels in corpus.labels]
-    labels = open_bundles(y, whole.label_set)
+    # A file that has FEATS says of each word all its features; `_` is none.
+    left_open = (
+        [FIELDS[tag] for tag in layout.tags if FIELDS[tag].lower() not in names] if FEATS.lower() in names else None
+    )
+    labels = open_bundles(y, whole.label_set, left_open)
     own = {label for sentence in labels for label in sentence if isinstance(label, str)} - set(whole.label_set)
     return Corpus(corpus.tokens, labels, corpus.sources), own
 
