@@ -18,7 +18,7 @@ from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.constrained import solve_constrained
 from vcrf.solvers.family_norms import solve_family_norms
-from vcrf.solvers.result import Status
+from vcrf.solvers.result import SolverResult, Status
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates.choice import choose
 
@@ -162,6 +162,36 @@ def test_the_constrained_form(data):
         z = np.maximum(z, 0.0)
         z *= min(1.0, radius / max(both @ z, 1e-300))
         assert result.objective - result.gap <= truth.surrogate(z[:n] - z[n:])[0] + 1e-9
+
+
+class OneWeight:
+    """Omega(w) = |w|, and F(w) = 1 + (1 - w)^2 / 2: at a multiplier mu the weight is (1 - mu)_+."""
+
+    group_thresholds = np.ones(1)
+
+    def groups_of(self, features):
+        return np.zeros(len(features), int)
+
+    def smooth(self, groups, w):  # noqa: ARG002
+        return 0.0, np.zeros(len(w))
+
+    def value(self, features, w):  # noqa: ARG002
+        return 1.0 + 0.5 * (1.0 - float(w.sum())) ** 2
+
+    def penalised(self, mu, start, tol):  # noqa: ARG002
+        w = np.full(1, max(1.0 - mu, 0.0))
+        objective = self.value(None, w) + mu * float(w.sum())
+        return SolverResult(np.zeros(1, np.int64), w, objective, 0.0, 0.0, Status.CONVERGED, 1, 0.0, [], 1)
+
+
+@pytest.mark.parametrize("radius", [1e-6, 0.05, 0.5, 0.999])
+def test_the_multiplier_is_found_where_omega_is_0_at_one_end(radius):
+    """The logarithm of 0 draws no secant: a step that keeps to one end would take all tries."""
+    one = OneWeight()
+    found = solve_constrained(one.penalised, one.value, one, radius, tol=1e-7)
+    assert found.status is Status.CONVERGED
+    assert found.weights[0] == pytest.approx(radius, rel=1e-4, abs=1e-6)
+    assert found.n_passes <= 40
 
 
 @pytest.fixture(scope="module")

@@ -147,6 +147,13 @@ def test_value_and_gradient_equal_enumeration(drawn, scale, seed):
     )
 
 
+def test_pairs_may_all_have_scores_far_below_zero():
+    """With one label no pair has the score 0 that the others of more labels have."""
+    for seed in range(8):
+        drawn = Drawn(np.random.default_rng(seed), 1, [1, 3], False, False, False, 0.0), True
+        test_value_and_gradient_equal_enumeration.hypothesis.inner_test(drawn=drawn, scale=1000.0, seed=seed)
+
+
 @settings(max_examples=60)
 @given(drawn_cases(), st.sampled_from([0.5, 5.0, 1000.0]), st.sampled_from([0.02, 0.2]), st.integers(0, 99))
 def test_a_scan_finds_every_candidate_above_its_limit(drawn, scale, limit, seed):

@@ -26,6 +26,8 @@ _SHARE, _CLOSER, _CLOSEST = 0.2, 0.5, 1e-4
 _HALVINGS = 50
 # From one mu to the next, until the radius lies between two.
 _FACTOR = 4.0
+# log(Omega / R) below which it is taken for this.
+_LOWEST = -3.0
 # Below this mu the constraint is taken to hold of itself.
 _LEAST = 1e-9
 
@@ -69,7 +71,7 @@ def solve_constrained(
         np.zeros(0, np.int64), np.zeros(0), np.inf, np.inf, np.inf, Status.STALLED, 0, 0.0, [], 0
     )  # fmt: skip
     share = _SHARE
-    for _ in range(_MOST_POINTS):
+    for n in range(_MOST_POINTS):
         mu = float(np.exp(log_mu))
         result = start = penalised(mu, start, share * tol)
         passes, seconds = passes + result.n_passes, seconds + result.seconds
@@ -86,7 +88,7 @@ def solve_constrained(
         below, above = (seen, above) if seen.excess <= 0.0 else (below, seen)
         if below is not None and above is not None:
             share = max(_CLOSER * share, _CLOSEST)
-        log_mu = _next(below, above)
+        log_mu = _next(below, above, is_middle=n % 3 == 2)
         if mu < _LEAST:
             break
     gap = max(best.objective - bound, 0.0)
@@ -108,12 +110,17 @@ def _inside(penalty: BoundPenalty, result: SolverResult, omega: float, radius: f
     return first
 
 
-def _next(below: _Seen | None, above: _Seen | None) -> float:
-    """Where to look: farther out, or between two, at the secant's root but not too near either end."""
+def _next(below: _Seen | None, above: _Seen | None, is_middle: bool) -> float:
+    """Where to look: farther out, or between two, in the middle or at the secant's root but not too near either end.
+
+    Omega is 0 from some mu on, and its logarithm then no number to draw a secant by: the lowest counts as `_LOWEST`.
+    """
     if below is None:
         return float(np.log(_FACTOR)) + (0.0 if above is None else above.log_mu)
     if above is None:
         return below.log_mu - float(np.log(_FACTOR))
     width = below.log_mu - above.log_mu
-    share = above.excess / (above.excess - below.excess)
+    if is_middle:
+        return above.log_mu + 0.5 * width
+    share = above.excess / (above.excess - max(below.excess, _LOWEST))
     return above.log_mu + width * min(max(share, 0.02), 0.98)

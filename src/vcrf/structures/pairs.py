@@ -160,7 +160,7 @@ class PairSums:
 
 @dataclass(frozen=True, eq=False)
 class PairPotentials:
-    """A plan at some weights; `is_scan`: passes keep residuals; `span` is how far scores of pairs differ."""
+    """Weights of a plan; `is_scan`: passes keep residuals; scores of pairs are up to `span` below `pairs.shift`."""
 
     chain: Chain
     plan: PairPlan
@@ -421,7 +421,7 @@ def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool) -> P
         order.astype(np.int64), rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T),
         of_classes, shift,
     )  # fmt: skip
-    return PairPotentials(chain, plan, w, plan.rows(w), pairs, is_scan, float(most - least))
+    return PairPotentials(chain, plan, w, plan.rows(w), pairs, is_scan, shift - float(least))
 
 
 def true_pairs(problem: Problem, weights: Floats) -> Floats:
