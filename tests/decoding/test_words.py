@@ -200,13 +200,13 @@ def test_longer_patterns_count_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None
     assert kept <= 4000 / (bytes_per_type + 16 * n_local) + 3 < 4000 / bytes_per_type - 10
 
 
-def test_memory_is_bounded_over_a_million_words() -> None:
-    """A million distinct words leave no more behind than the first hundred thousand."""
+def test_memory_is_bounded_over_many_words() -> None:
+    """Six times as many distinct words as are kept leave no more behind than the first hundred thousand."""
     tagger = ModelTagger(weighted([Template(((i, "suffix:2"),)) for i in range(-2, 3)], TRAIN, 2, 0))
     tracemalloc.start()
     try:
         kept = []
-        for i in range(20):
+        for i in range(8):
             tagger.predict(
                 [[f"w{n}" for n in range(i * 50_000 + k, i * 50_000 + k + 50)] for k in range(0, 50_000, 50)]
             )
@@ -312,10 +312,10 @@ def test_sources_of_others_go_the_general_way() -> None:
 
 def test_treebank(treebank: Callable[[str], Path]) -> None:
     """Real text and real weights: the labels are identical, the scores equal up to rounding."""
-    corpus = read_corpus(treebank("english"), tag="upos", split="train").take(range(400))
+    corpus = read_corpus(treebank("english"), tag="upos", split="train").take(range(150))
     test = read_corpus(treebank("english"), tag="upos", split="test").tokens
     families = [*default_families(), Family("word x tags", (Template(((0, "word"),)),), 2)]
-    tagger = VCRF(recipe="paper", families=families, base_strength=3e-3, tol=0.05).fit(corpus.tokens, corpus.labels)
+    tagger = VCRF(recipe="paper", families=families, base_strength=6e-3, tol=0.1).fit(corpus.tokens, corpus.labels)
     model = tagger.model_
     text = intern_sentences(test)
     slow, fast = model._fired_potentials(text), model.potentials(text)
