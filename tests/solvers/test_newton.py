@@ -227,7 +227,7 @@ def test_the_policy_limits_the_size_of_models(n, expected):
     """No weights or too many have no Hessian where the run has to settle."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, 2, 0))
     penalty = FamilyPenalty(np.full(len(problem.families), 0.1), np.zeros(len(problem.families)))
-    run = working_set._Run(
+    run = working_set._WorkingSetRun(
         problem, penalty.bind(problem), crf(problem), 1e-6, None, 1, None, None, True, 1e-3, 0.0, True, "auto"
     )
     assert run.newton.may_model(n) == expected

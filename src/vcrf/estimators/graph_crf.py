@@ -33,7 +33,7 @@ from vcrf.estimators.trained import Trained
 from vcrf.families.text import Text
 from vcrf.graphs.example import as_graphs, edges_of
 from vcrf.graphs.inference import GraphInference, is_tight
-from vcrf.graphs.layout import Layout, make_layout
+from vcrf.graphs.layout import GraphLayout, make_layout
 from vcrf.graphs.reading import collect, read_parts, skeletons
 from vcrf.losses import Loss, get_loss
 from vcrf.model.build import build_model
@@ -64,7 +64,7 @@ class Decoded(NamedTuple):
 class _Scored(NamedTuple):
     """Graphs with the scores of all their parts."""
 
-    layout: Layout
+    layout: GraphLayout
     inference: GraphInference
     scores: Floats
     text: Text
@@ -201,7 +201,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         given = getattr(self, name)
         return self._recipe.value(name, n_examples) if is_open(name, given) else given
 
-    def _tol(self, layout: Layout) -> float:
+    def _tol(self, layout: GraphLayout) -> float:
         """The relative gap to reach: a relaxed problem is farther from the exact one than its last digits."""
         is_relaxed = self.tol is None and not layout.is_exact.all()
         return _RELAXED_TOL if is_relaxed else float(self._value("tol"))
@@ -420,7 +420,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             scores[layout.node_scores[~mask]] = -np.inf
         return _Scored(layout, GraphInference(layout, n_threads(self.n_jobs)), scores, text)
 
-    def _check_possible(self, layout: Layout, mask: Any) -> None:
+    def _check_possible(self, layout: GraphLayout, mask: Any) -> None:
         starts = np.cumsum(layout.cards) - layout.cards
         nothing = np.flatnonzero(~np.logical_or.reduceat(mask, starts)) if len(starts) else np.zeros(0, np.int64)
         if len(nothing):
@@ -430,13 +430,13 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
                 f"Example {i}, node {v - int(layout.variable_ptr[i])}: `allowed` has no label that the model knows."
             )
 
-    def _listed(self, layout: Layout, y: Any) -> list[list[Label]]:
+    def _listed(self, layout: GraphLayout, y: Any) -> list[list[Label]]:
         return [
             self._names(layout, i, y[first:last])
             for i, (first, last) in enumerate(pairwise(layout.variable_ptr.tolist()))
         ]
 
-    def _names(self, layout: Layout, i: int, y: Any) -> list[Label]:
+    def _names(self, layout: GraphLayout, i: int, y: Any) -> list[Label]:
         types = layout.skeletons[i].types.tolist()
         return [layout.kinds.labels[t][value] for t, value in zip(types, y.tolist(), strict=True)]
 

@@ -31,7 +31,7 @@ _PAIRS_KEPT = 16
 _NEAR = np.float32(0.5)
 
 
-class Rows(NamedTuple):
+class TokenColumns(NamedTuple):
     """The columns of each token: rows (keys) of a token, and columns and their values of a row.
 
     If all values are one it is there once.
@@ -176,7 +176,7 @@ def _move(
 
 
 @outer_fast_kernel
-def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: Members, dual: Dual) -> None:
+def visit(order: Ints, longest: int, sentences: Sentences, rows: TokenColumns, members: Members, dual: Dual) -> None:
     """Visit sentences in this order; `longest` is the number of tokens of the longest."""
     sent_ptr, y, weights, costs = sentences.ptr, sentences.y, sentences.weights, sentences.costs
     of_token, row_ptr, row_columns, row_values = rows

@@ -10,7 +10,7 @@ from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Occurrences(NamedTuple):
+class PartColumns(NamedTuple):
     """Columns of each part (CSR), and where the scores of each part begin."""
 
     ptr: Ints
@@ -27,7 +27,7 @@ def add_row(out: Floats, value: float, row: Floats) -> None:
 
 
 @kernel
-def score_parts(first: int, last: int, found: Occurrences, row_of: Ints, table: Floats, out: Floats) -> None:
+def score_parts(first: int, last: int, found: PartColumns, row_of: Ints, table: Floats, out: Floats) -> None:
     """Scores of parts first .. last - 1: sums of value * weights, one row of weights a column; row_of < 0: none."""
     for p in range(first, last):
         begin, end = found.part_ptr[p], found.part_ptr[p + 1]

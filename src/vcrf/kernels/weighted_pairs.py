@@ -27,7 +27,7 @@ from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.pair_lanes import LANES, LEAST, count_pairs, from_lanes, sum_pairs, to_lanes
 from vcrf.kernels.potentials import MAX_RANGE
-from vcrf.kernels.token_rows import LabelSets, Rows, Totals, add_residuals, find_label, token_scores
+from vcrf.kernels.token_rows import FeatureRows, LabelCells, Totals, add_residuals, find_label, token_scores
 from vcrf.types import Floats, Ints, UInts32, UInts64
 
 # A sum of differences that is smaller than this share of what it started from has lost digits.
@@ -75,7 +75,7 @@ class Kept(NamedTuple):
     here: Floats
 
 
-class Found(NamedTuple):
+class PairsFound(NamedTuple):
     """What is found: values of sentences, and which have to be done in the log domain.
 
     values are logs of sums less true scores; at_truth (n_tokens,) the true labels' residuals; counts those of the pairs
@@ -132,7 +132,7 @@ def _new_group(lanes: int, n_labels: int, n_cells: int, n_values: int, n_classes
 
 
 @inner_kernel
-def _labels_of(sets: LabelSets, t: int) -> UInts32:
+def _labels_of(sets: LabelCells, t: int) -> UInts32:
     s = np.int64(sets.of_token[t])
     return sets.labels[sets.ptr[s] : sets.ptr[s + 1]]
 
@@ -164,8 +164,8 @@ def _highest(x: Floats) -> float:
 
 @inner_kernel
 def _set_nodes(
-    sentences: Sentences, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float, i: int,
-    at: int, group: _Group, found: Found,
+    sentences: Sentences, sets: LabelCells, is_clamped: bool, rows: FeatureRows, pairs: SparsePairs, span: float,
+    i: int, at: int, group: _Group, found: PairsFound,
 ) -> None:  # fmt: skip
     """Node factors of a sentence, shifted to maximum 1; its value gets the shifts less the true score, or it is hard.
 
@@ -364,7 +364,7 @@ def _add_plain(
 
 @inner_kernel
 def _choose(
-    sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int
+    sets: LabelCells, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int
 ) -> tuple[int, int]:
     """Number the sentences with a token t and one before: first those where both may have every label; both counts."""
     n_all, n = 0, 0
@@ -383,7 +383,9 @@ def _choose(
 
 
 @inner_kernel
-def _steps(side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group) -> None:
+def _steps(
+    side: _Side, sets: LabelCells, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group
+) -> None:
     """`_step` for the first n of `chosen`, of which the first n_all may have every label on both sides.
 
     The cells of the token `shift` of a sentence begin at `now` of x; sums for the token `wanted` go to `ahead`.
@@ -431,7 +433,9 @@ def _sum(x: Floats) -> float:
 
 
 @inner_kernel
-def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, group: _Group, found: Found) -> None:
+def _go_forward(
+    sets: LabelCells, length: Ints, m: int, side: _Side, kept: Kept, group: _Group, found: PairsFound
+) -> None:
     """Alpha of the sentences of a group, scaled to sum 1, and their values."""
     n_labels, sums = len(group.row), np.empty(side.base.shape[1])
     for k in range(m):
@@ -466,8 +470,8 @@ def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, 
 
 @inner_kernel
 def _go_backward(
-    sentences: Sentences, sets: LabelSets, rows: Rows, is_squared: bool, length: Ints, m: int, side: _Side,
-    pairs: SparsePairs, kept: Kept, group: _Group, found: Found,
+    sentences: Sentences, sets: LabelCells, rows: FeatureRows, is_squared: bool, length: Ints, m: int, side: _Side,
+    pairs: SparsePairs, kept: Kept, group: _Group, found: PairsFound,
 ) -> None:  # fmt: skip
     """Residuals and counts of the sentences of a group; back takes the place of their node factors."""
     n_labels, sums = len(group.row), np.empty(side.base.shape[1])
@@ -513,7 +517,8 @@ def _go_backward(
 
 @inner_kernel
 def _count(
-    sentences: Sentences, sets: LabelSets, pairs: SparsePairs, n_all: int, n: int, t: int, group: _Group, found: Found
+    sentences: Sentences, sets: LabelCells, pairs: SparsePairs, n_all: int, n: int, t: int, group: _Group,
+    found: PairsFound
 ) -> None:  # fmt: skip
     """Add the posteriors of the pairs that end at token t; `lane_in` has back of the first n_all."""
     n_labels, lanes, first = len(group.row), len(group.sentences), 0
@@ -564,8 +569,8 @@ def _count_to(here: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, b
 
 @kernel
 def weighted_pass(
-    sentences: Sentences, order: Ints, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float,
-    values_only: bool, is_squared: bool, kept: Kept, found: Found,
+    sentences: Sentences, order: Ints, sets: LabelCells, is_clamped: bool, rows: FeatureRows, pairs: SparsePairs,
+    span: float, values_only: bool, is_squared: bool, kept: Kept, found: PairsFound,
 ) -> None:  # fmt: skip
     """One forward-backward over some sentences, the longest first.
 
@@ -602,7 +607,7 @@ def weighted_pass(
 
 
 @kernel
-def cell_scores(rows: Rows, sets: LabelSets, first: int, last: int, out: Floats) -> None:
+def cell_scores(rows: FeatureRows, sets: LabelCells, first: int, last: int, out: Floats) -> None:
     """Scores of the cells of some tokens."""
     row, of_value = np.empty(rows.dense.table.shape[1]), np.empty(rows.sets.n_values)
     for t in range(first, last):
@@ -613,7 +618,7 @@ def cell_scores(rows: Rows, sets: LabelSets, first: int, last: int, out: Floats)
 
 @kernel
 def cell_totals(
-    rows: Rows, sets: LabelSets, first: int, last: int, residuals: Floats, weight: float, is_squared: bool,
+    rows: FeatureRows, sets: LabelCells, first: int, last: int, residuals: Floats, weight: float, is_squared: bool,
     totals: Totals,
 ) -> None:  # fmt: skip
     """Add the residuals of the cells of some tokens to the totals."""

@@ -23,7 +23,7 @@ from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
 from vcrf.problem.components import Components
 from vcrf.problem.known_labels import KnownLabels
-from vcrf.problem.label_sets import LabelSets
+from vcrf.problem.label_sets import AllowedLabels
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -68,7 +68,7 @@ class Problem(Candidates):
     known: KnownLabels | None = None
 
     @cached_property
-    def possible(self) -> LabelSets | None:
+    def possible(self) -> AllowedLabels | None:
         """The labels that tokens may have, if not all may have all."""
         return None if self.known is None else self.known.sets(self.text)
 

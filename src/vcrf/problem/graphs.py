@@ -11,7 +11,7 @@ import numpy as np
 from vcrf.families.columns import ColumnTable, read_columns
 from vcrf.families.explicit import AttributeText
 from vcrf.families.family import Family, Source
-from vcrf.graphs.layout import Layout
+from vcrf.graphs.layout import GraphLayout
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -29,7 +29,7 @@ class GraphProblem(Candidates):
     """
 
     text: AttributeText
-    layout: Layout
+    layout: GraphLayout
     y: UInts32
     n_labels: int
     families: list[Family]
@@ -83,7 +83,7 @@ class GraphProblem(Candidates):
 
 def build_graph_problem(
     text: AttributeText,
-    layout: Layout,
+    layout: GraphLayout,
     y: UInts32,
     families: Sequence[Family],
     weights: Floats | None = None,

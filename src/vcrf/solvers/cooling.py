@@ -26,7 +26,7 @@ from vcrf.types import Bools, Floats, Ints
 
 
 @dataclass
-class Point:
+class CoolingPoint:
     """Weights of a working set with their objective."""
 
     features: Ints
@@ -62,7 +62,7 @@ class Cooling(Run):
         keep = self._set_limits(choice.mass(problem))
         self.objective = choice.build(problem, keep, threads, lattice)
         super().__init__(self.objective, tol, max_passes, callback, watch)
-        self.best = Point(np.zeros(0, np.int64), np.zeros(0))
+        self.best = CoolingPoint(np.zeros(0, np.int64), np.zeros(0))
 
     def _set_limits(self, mass: Floats) -> Bools:
         """Set what a scan compares |g| with; returns the columns that can carry weight."""
@@ -75,7 +75,7 @@ class Cooling(Run):
         return keep
 
     @abstractmethod
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         """The exact objective at some weights."""
 
     @property

@@ -23,7 +23,7 @@ import numpy as np
 from vcrf import kernels
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem.candidates import Candidates
-from vcrf.solvers.cooling import Cooling, Point
+from vcrf.solvers.cooling import Cooling, CoolingPoint
 from vcrf.solvers.cut_set import Cuts
 from vcrf.solvers.policy import CUTS, MAX_PASSES
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
@@ -188,13 +188,13 @@ class CuttingPlanes(Cooling):
 
     # ----- evaluation and certificate
 
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         """Exact objective; the outputs that attain it become cuts."""
         active = self.objective.compile(features)
         found = self.objective.find_best(active, w)
         self._n_new = self._add_cuts(found)
         value = float(self.problem.weights @ found.values)
-        return Point(features, w.copy(), value + self._penalty_of(features, w))
+        return CoolingPoint(features, w.copy(), value + self._penalty_of(features, w))
 
     def _evaluate(self) -> int:
         """Objective at the master's weights; returns the number of new cuts."""

@@ -59,11 +59,13 @@ def solve_family_norms(
 
     Twins of several families must not be merged (`build_problem(merge_twins="families")`).
     """
-    run = _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice, dual_start)
+    run = _FamilyRun(
+        problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice, dual_start
+    )
     return run.run(start)
 
 
-class _Run(Run):
+class _FamilyRun(Run):
     def __init__(
         self,
         problem: Candidates,

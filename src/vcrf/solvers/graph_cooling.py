@@ -12,7 +12,7 @@ import numpy as np
 
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem.graphs import GraphProblem
-from vcrf.solvers.cooling import Cooling, Point
+from vcrf.solvers.cooling import Cooling, CoolingPoint
 from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import Callback, SolverResult, Status
 from vcrf.solvers.run import Interrupted
@@ -48,9 +48,9 @@ class GraphCooling(Cooling):
     def _is_too_cold(self, smooth: Any, start: SolverResult) -> bool:  # noqa: ARG002 - all is in the log domain
         return False
 
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         values = self.objective.values(self.objective.compile(features), w)
-        return Point(features, w.copy(), float(self.problem.weights @ values) + self._penalty_of(features, w))
+        return CoolingPoint(features, w.copy(), float(self.problem.weights @ values) + self._penalty_of(features, w))
 
     def _solve(self) -> Status:
         self._first_points(self.start)

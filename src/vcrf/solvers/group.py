@@ -28,7 +28,7 @@ from vcrf.solvers.policy import GROUP_STEPS, MAX_PASSES
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
 from vcrf.solvers.run import Interrupted, Run, Standing
 from vcrf.solvers.state import rounding
-from vcrf.structures.structure import Plan, Scan
+from vcrf.structures.structure import FeaturePlan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
 from vcrf.workers import one_blas_thread
@@ -53,9 +53,9 @@ def solve_group(
     if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
     with one_blas_thread():
-        return _Run(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(
-            start
-        )
+        return _GroupRun(
+            problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice
+        ).run(start)
 
 
 def _check_size(space: PartSpace, kinds: Ints) -> None:
@@ -82,7 +82,7 @@ def _point(groups: Groups, found: Point) -> _Point:
     return _Point(found.w, found.value, found.gradient, found.value + groups.penalty(found.w))
 
 
-class _Run(Run):
+class _GroupRun(Run):
     def __init__(
         self,
         problem: Candidates,
@@ -156,7 +156,7 @@ class _Run(Run):
 
     # ----- groups
 
-    def _working_set(self, features: Ints) -> tuple[Plan, Groups]:
+    def _working_set(self, features: Ints) -> tuple[FeaturePlan, Groups]:
         """The working set of all groups that have one of the features."""
         space = self.problem.space
         column, kind, _ = space.split(features)
@@ -184,7 +184,7 @@ class _Run(Run):
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, active: Plan, groups: Groups, w: Floats) -> _Point:
+    def _evaluate(self, active: FeaturePlan, groups: Groups, w: Floats) -> _Point:
         return _point(groups, self.objective.at(active, w))
 
     def _try_weights(self, w: Floats) -> tuple[_Point, BudgetError | None]:

@@ -78,7 +78,7 @@ def solve_by_steps(
     run ends earlier only where gd meets the gap. Passes of the certificate come on top.
     """
     _check(problem, penalty, loss)
-    run = _Run(problem, penalty.bind(problem), loss, steps, tol, max_passes or _MAX_PASSES, callback, watch)
+    run = _StepRun(problem, penalty.bind(problem), loss, steps, tol, max_passes or _MAX_PASSES, callback, watch)
     return run.run(start)
 
 
@@ -116,7 +116,7 @@ class EveryCandidate:
         self.n_sentences, self.n_labels = problem.text.n_sentences, problem.n_labels
         # A step counts a sentence as often as its weight says: once, unless they are weighted.
         scale = problem.weights * self.n_sentences
-        self._data = kernels.one_sentence.Sequences(problem.sent_ptr, problem.y, loss.costs, scale)
+        self._data = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, scale, problem.allowed)
         self._mean = self._data._replace(weights=problem.weights)
         self._seen = _occurrences(problem)
         self.blocks = _blocks(problem, penalty)
@@ -189,7 +189,7 @@ class EveryCandidate:
         return kernels.sgd.violations(self.w, gradient, self.blocks, self.n_labels, floor)
 
 
-def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
+def _occurrences(problem: Problem) -> kernels.sgd.SentenceColumns:
     """Columns of each sentence with their tokens, by sentence, column and token."""
     columns, example_of = problem.columns, problem.example_of
     sentence = example_of[columns.positions]
@@ -200,14 +200,14 @@ def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
     is_first[1:] = (column[1:] != column[:-1]) | (sentence[1:] != sentence[:-1])
     first = np.flatnonzero(is_first)
     tokens = columns.positions[order] - problem.sent_ptr[sentence]
-    return kernels.sgd.Occurrences(
+    return kernels.sgd.SentenceColumns(
         np.searchsorted(sentence[first], np.arange(problem.text.n_sentences + 1)).astype(np.int64),
         column[first], np.append(first, len(order)).astype(np.int64), tokens.astype(np.int64),
         columns.values[order] if len(columns.values) else np.zeros(0),
     )  # fmt: skip
 
 
-def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.Blocks:
+def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.ColumnBlocks:
     """Strengths and twins of labels and of pairs with each column."""
     shape = 2, len(problem.columns)
     strength, twins = np.full(shape, np.inf), np.ones(shape)
@@ -215,7 +215,7 @@ def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.Blocks:
     for k in problem.kinds:
         strength[k - 1] = penalty.column_thresholds(k)
         twins[k - 1] = np.maximum(members[penalty.column_groups(k)], 1)
-    return kernels.sgd.Blocks(problem.space.stride, strength, twins, np.zeros(shape), np.zeros(shape, np.uint8))
+    return kernels.sgd.ColumnBlocks(problem.space.stride, strength, twins, np.zeros(shape), np.zeros(shape, np.uint8))
 
 
 def _work(longest: int, n_labels: int) -> kernels.one_sentence.Work:
@@ -236,7 +236,7 @@ def _work(longest: int, n_labels: int) -> kernels.one_sentence.Work:
     )
 
 
-class _Run(Run):
+class _StepRun(Run):
     """One call of `solve_by_steps`."""
 
     def __init__(

@@ -80,7 +80,7 @@ def solve(
     gap_moves, settle = (STEPS.gap_moves, 0.01 * tol) if settle is None else (0.0, settle)
     with one_blas_thread():
         choice = crf(problem, costs) if surrogate is None else surrogate
-        run = _Run(
+        run = _WorkingSetRun(
             problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
             gap_moves, has_to_settle, lattice, dual_start,
         )  # fmt: skip
@@ -107,7 +107,7 @@ def solve_path(
             return
 
 
-class _Run(Run):
+class _WorkingSetRun(Run):
     """One call of `solve`."""
 
     def __init__(
