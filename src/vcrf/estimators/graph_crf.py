@@ -40,6 +40,7 @@ from vcrf.model.build import build_model
 from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Callback, SolverResult
+from vcrf.solvers.run import RunOptions
 from vcrf.types import Floats, Label
 
 if TYPE_CHECKING:
@@ -224,10 +225,10 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
 
         problem = data.problem
         loss = graph_loss(self._loss(), data)
-        running: dict[str, Any] = {
-            "tol": self._tol(problem.layout), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
-            "callback": combined_callback(self.callback, self.verbose), "start": start,
-        }  # fmt: skip
+        how = RunOptions(
+            self._tol(problem.layout), self.max_passes, n_threads(self.n_jobs),
+            combined_callback(self.callback, self.verbose),
+        )  # fmt: skip
         if self._value("norm") == "family":
             raise InputError("`norm='family'` is for sequences: use 'l1', 'l2', 'elastic', 'lp' or 'group'.")
         if self.surrogate == "m3n" and self._value("norm") == "lp":
@@ -235,13 +236,13 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         if self.surrogate == "m3n":
             if self._value("norm") == "group":
                 raise InputError("`surrogate='m3n'` of graphs has no group norm: use `norm='l2'` or 'elastic'.")
-            return solve_graph_max(problem, penalty, choose_graph_max(problem, loss), **running)
+            return solve_graph_max(problem, penalty, choose_graph_max(problem, loss), how, start)
         choice = choose_graphs(problem, self.surrogate, loss)
         if self._value("norm") == "group":
             if not problem.layout.is_exact.all():
                 raise InputError("`norm='group'` needs exact sums: raise `max_table`, or use `norm='elastic'`.")
-            return solve_group(problem, penalty, choice, **running)
-        return solve(problem, penalty, surrogate=choice, **running)
+            return solve_group(problem, penalty, choice, how, start)
+        return solve(problem, penalty, surrogate=choice, start=start, **vars(how))
 
     # ----- what the fitted model says
 

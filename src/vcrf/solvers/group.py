@@ -24,9 +24,9 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Candidates, PartSpace
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
-from vcrf.solvers.policy import GROUP_STEPS, MAX_PASSES
-from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.policy import GROUP_STEPS
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
 from vcrf.solvers.state import rounding
 from vcrf.structures.structure import FeaturePlan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
@@ -40,22 +40,14 @@ def solve_group(
     problem: Candidates,
     penalty: FamilyPenalty,
     choice: Surrogate,
-    *,
-    tol: float = 1e-3,
-    max_passes: int | None = None,
-    threads: int = 1,
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
-    lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
     with one_blas_thread():
-        return _GroupRun(
-            problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice
-        ).run(start)
+        return _GroupRun(problem, penalty, choice, how).run(start)
 
 
 def _check_size(space: PartSpace, kinds: Ints) -> None:
@@ -83,18 +75,7 @@ def _point(groups: Groups, found: Point) -> _Point:
 
 
 class _GroupRun(Run):
-    def __init__(
-        self,
-        problem: Candidates,
-        penalty: FamilyPenalty,
-        choice: Surrogate,
-        tol: float,
-        max_passes: int,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
-        lattice: str,
-    ) -> None:
+    def __init__(self, problem: Candidates, penalty: FamilyPenalty, choice: Surrogate, how: RunOptions) -> None:
         self.problem, self.penalty = problem, penalty.bind(problem)
         strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
@@ -107,12 +88,12 @@ class _GroupRun(Run):
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
-        self.objective = choice.build(problem, keep, threads, lattice)
+        self.objective = choice.build(problem, keep, how.threads, how.lattice)
         if not self.objective.is_convex:
             raise InputError(
                 "`norm='group'` needs the label of every token, some are left open: use `norm='l1'` or 'elastic'."
             )
-        super().__init__(self.objective, tol, max_passes, callback, watch)
+        super().__init__(self.objective, how)
         self.memory = LbfgsMemory(GROUP_STEPS.memory)
 
     def standing(self) -> Standing:

@@ -21,8 +21,8 @@ from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
-from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Run, Standing
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Run, RunOptions, Standing
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Bools, Floats, Ints
 
@@ -64,22 +64,16 @@ def solve_by_steps(
     penalty: FamilyPenalty,
     loss: TrainingLoss,
     steps: Steps,
-    *,
-    tol: float = 1e-3,
-    max_passes: int | None = None,
-    threads: int = 1,  # noqa: ARG001 - one step follows another
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
 ) -> SolverResult:
-    """Step through the sentences, `max_passes` times (None: 50), and certify where that leads.
+    """Step through the sentences, `max_passes` times (None: 50), and certify where that leads; on one thread.
 
     Twins may be merged if they are of the same families (`build_problem(merge_twins="families")`): they move alike. A
     run ends earlier only where gd meets the gap. Passes of the certificate come on top.
     """
     _check(problem, penalty, loss)
-    run = _StepRun(problem, penalty.bind(problem), loss, steps, tol, max_passes or _MAX_PASSES, callback, watch)
-    return run.run(start)
+    return _StepRun(problem, penalty.bind(problem), loss, steps, how).run(start)
 
 
 def _check(problem: Problem, penalty: FamilyPenalty, loss: TrainingLoss) -> None:
@@ -245,15 +239,12 @@ class _StepRun(Run):
         penalty: BoundPenalty,
         loss: TrainingLoss,
         steps: Steps,
-        tol: float,
-        max_passes: int,
-        callback: Callback | None,
-        watch: Watch | None,
+        how: RunOptions,
     ) -> None:
         self.penalty, self.steps = penalty, steps
         rules = {"fobos": kernels.sgd.FOBOS, "cumulative": kernels.sgd.CUMULATIVE}
         self.all = EveryCandidate(problem, penalty, loss, rules.get(steps.rule, kernels.sgd.SUBGRADIENT))
-        super().__init__(self.all, tol, max_passes, callback, watch)
+        super().__init__(self.all, how, _MAX_PASSES)
         strength = self.all.blocks.strength
         self.is_penalised = bool(np.all(strength > 0.0))
         self.kappa = steps.share(max(problem.text.n_sentences, 1))
