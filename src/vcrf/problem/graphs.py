@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from vcrf.families.columns import ColumnTable, read_columns
+from vcrf.families.columns import read_columns
 from vcrf.families.explicit import AttributeText
 from vcrf.families.family import Family, Source
 from vcrf.graphs.layout import GraphLayout
@@ -29,16 +29,8 @@ class GraphProblem(Candidates):
     """
 
     text: AttributeText
-    layout: GraphLayout
-    y: UInts32
-    n_labels: int
-    families: list[Family]
-    sources: list[Source]
-    family_of: Ints
-    columns: ColumnTable
-    weights: Floats
-    candidates: tuple[str, str] = ("all", "all")
     allowed: Bools = field(default_factory=lambda: np.zeros(0, bool))
+    layout: GraphLayout = field(kw_only=True)
 
     @property
     def space(self) -> PartSpace:
@@ -95,7 +87,7 @@ def build_graph_problem(
     if weights is None:
         weights = np.full(layout.n_examples, 1.0 / max(layout.n_examples, 1))
     return GraphProblem(
-        text, layout, y, max((len(labels) for labels in layout.kinds.labels), default=0), families, sources,
+        text, y, max((len(labels) for labels in layout.kinds.labels), default=0), families, sources,
         family_table(families, sources, len(layout.kinds.kinds)), read_columns(text, sources), weights,
-        allowed=np.zeros(0, bool) if allowed is None else allowed,
+        allowed=np.zeros(0, bool) if allowed is None else allowed, layout=layout,
     )  # fmt: skip
