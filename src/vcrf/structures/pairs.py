@@ -29,9 +29,10 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
+    from vcrf.kernels.sparse_pairs import SparsePairs
     from vcrf.kernels.token_rows import FeatureRows
     from vcrf.kernels.token_rows import LabelCells as KernelSets
-    from vcrf.kernels.weighted_pairs import PairsFound, SparsePairs
+    from vcrf.kernels.weighted_pairs import PairsFound
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
     from vcrf.structures.sums import KnownVariances
@@ -416,7 +417,7 @@ def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool) -> P
     excess = factor - base[rows[oldest], columns[newest]]
     ends = np.arange(n_labels + 1)
     order = np.argsort(newest, kind="stable")
-    pairs = kernels.weighted_pairs.SparsePairs(
+    pairs = kernels.sparse_pairs.SparsePairs(
         np.searchsorted(oldest, ends), newest.astype(np.uint32), factor, excess,
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], excess[order],
         order.astype(np.int64), rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T),
