@@ -14,14 +14,14 @@ from typing import Any
 
 from vcrf.experiments.curves import curves
 from vcrf.experiments.plan import Cell
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.tasks import PathPoint
 
 # What points.csv has no column for, and what is no number in it.
 _ABSENT: dict[str, Any] = {"seconds": 0.0, "families": {}}
 _TEXTS = ("status",)
 
 
-Cells = dict[Cell, dict[int, list[Point]]]
+Cells = dict[Cell, dict[int, list[PathPoint]]]
 
 
 def read(path: Path) -> Cells:
@@ -32,7 +32,7 @@ def read(path: Path) -> Cells:
             cell = Cell(row.pop("dataset"), row.pop("method"), float(row.pop("noise")))
             run = int(row.pop("run"))
             values = {key: text if key in _TEXTS else float(text) if text else None for key, text in row.items()}
-            found.setdefault(cell, {}).setdefault(run, []).append(Point(**values, **_ABSENT))
+            found.setdefault(cell, {}).setdefault(run, []).append(PathPoint(**values, **_ABSENT))
     return found
 
 

@@ -29,12 +29,12 @@ from vcrf.experiments import paper  # noqa: E402
 from vcrf.experiments.comparison import Difference, Summary, choose, difference, l1_crf, spread  # noqa: E402
 from vcrf.experiments.datasets import KNOWN  # noqa: E402
 from vcrf.experiments.plan import Cell  # noqa: E402
-from vcrf.experiments.tasks import Point  # noqa: E402
+from vcrf.experiments.tasks import PathPoint  # noqa: E402
 
 RESULTS = ROOT / "results"
 NAMES = {name: known.paper_name for name, known in KNOWN.items()}
 Rows = list[list[str]]
-Runs = dict[int, list[Point]]
+Runs = dict[int, list[PathPoint]]
 
 
 class Block(NamedTuple):
@@ -158,7 +158,7 @@ def at_weights(*folders: str) -> Rows:
     return [head, *rows]
 
 
-def _as_sparse(found: list[Point], s: float) -> tuple[float, float, float] | None:
+def _as_sparse(found: list[PathPoint], s: float) -> tuple[float, float, float] | None:
     """Weights of VCRF at a strength, the error of an L1-CRF with so many, and its own."""
     (vcrf,) = (p for p in found if (p.complexity_strength, p.base_strength) == (s, 0.0))
     curve = sorted((p for p in found if p.complexity_strength == 0.0 < p.base_strength), key=lambda p: p.n_active)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vcrf.decoding.arcs import PatternPotentials, tag_patterns
 from vcrf.decoding.potentials import Potentials
-from vcrf.kernels.decode import PatternScores
+from vcrf.kernels.scores import LocalScores
 from vcrf.lattice import DenseLattice
 
 # Multiples of 1/8: sums of a few are exact in floating point, so ties are ties in any order of summation.
@@ -67,7 +67,7 @@ def potentials(draw: st.DrawFn) -> Potentials:
     n = int(counts.sum())
     size = rng.integers(2, order + 1, n) if order > 1 else np.zeros(0, np.int64)
     code = rng.integers(n_labels**size) if n else np.zeros(0, np.int64)
-    local = PatternScores(
+    local = LocalScores(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         size.astype(np.uint32),
         code.astype(np.uint32),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.tasks import PathPoint
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -38,10 +38,10 @@ def test_tables_are_of_one_version() -> None:
     assert all(run["command"].endswith(f"results/{folder.name}") for run, folder in zip(runs, folders, strict=True))
 
 
-def point(complexity: float, base: float, n_active: int, wrong: int) -> Point:
+def point(complexity: float, base: float, n_active: int, wrong: int) -> PathPoint:
     """A model with so many weights and wrong labels of 1,000."""
-    absent: dict[str, Any] = dict.fromkeys(Point._fields, 0) | {"status": "CONVERGED", "families": {}}
-    return Point(**absent)._replace(
+    absent: dict[str, Any] = dict.fromkeys(PathPoint._fields, 0) | {"status": "CONVERGED", "families": {}}
+    return PathPoint(**absent)._replace(
         complexity_strength=complexity, base_strength=base, n_active=n_active, test_wrong=wrong, test_tokens=1_000
     )
 

@@ -12,7 +12,7 @@ from vcrf.cli.task_progress import TaskProgress
 from vcrf.experiments.methods import Method
 from vcrf.experiments.plan import Progress
 from vcrf.experiments.scheduling import Outcome
-from vcrf.experiments.tasks import Settings, Task
+from vcrf.experiments.tasks import PathTask, Settings
 from vcrf.solvers.result import IterationRecord
 
 
@@ -32,7 +32,7 @@ def test_bar_clock_and_facts_fit_80_columns(title: str) -> None:
 
 def test_tasks_done_and_time_left_fit_80_columns() -> None:
     """On one line, nothing cut; without a terminal a line that names the task."""
-    task = Task("twitter-tweebank", "", "xpos", Method.of("paper"), 1e-5, (0.1,), 4, 0.2, Settings(), "1")
+    task = PathTask("twitter-tweebank", "", "xpos", Method.of("paper"), 1e-5, (0.1,), 4, 0.2, Settings(), "1")
     steps = [Progress(0, 160, None, None), Progress(12, 160, 3723.0, Outcome(task, None))]
     out = StringIO()
     with TaskProgress(Console(file=out, width=80, force_terminal=True, color_system=None)) as progress:
@@ -45,7 +45,7 @@ def test_tasks_done_and_time_left_fit_80_columns() -> None:
 
 def test_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """The first and the last are always written."""
-    task = Task("tamil", "", "upos", Method.of("paper"), 1e-5, (0.1,), 4, 0.2, Settings(), "1")
+    task = PathTask("tamil", "", "upos", Method.of("paper"), 1e-5, (0.1,), 4, 0.2, Settings(), "1")
     with TaskProgress() as progress:
         for n in (0, 1, 2):
             progress.update(Progress(n, 2, 59.6 if n else None, Outcome(task, None) if n else None))

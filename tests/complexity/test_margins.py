@@ -13,7 +13,7 @@ from vcrf.complexity import additive_losses, margin_frontier
 from vcrf.complexity.margins import MarginFrontier
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import BudgetError, InputError
-from vcrf.kernels.decode import PatternScores
+from vcrf.kernels.scores import LocalScores
 from vcrf.losses import (
     AlignedNgramLoss,
     EditLoss,
@@ -47,7 +47,7 @@ def random_scores(seed: int, order: int, lengths: list[int], n_labels: int = 3, 
     sizes = np.full(n, max(order, 2), np.uint32) if order > 1 else np.zeros(0, np.uint32)
     codes = rng.integers(0, n_labels**order, len(sizes)).astype(np.uint32)
     local_ptr = np.arange(n + 1) if order > 1 else np.zeros(n + 1, np.int64)
-    local = PatternScores(local_ptr, sizes, codes, rng.normal(size=len(sizes)))
+    local = LocalScores(local_ptr, sizes, codes, rng.normal(size=len(sizes)))
     return Potentials(ptr, rng.normal(size=(n, n_labels)), tables, local, order)
 
 
@@ -103,7 +103,7 @@ def test_golden_value_of_the_notes() -> None:
     """D=3, l=5, y=(0,1,2,1,0): the best rival with Hamming / l is 4.830187 above, with edit distance 8.419789."""
     t, b = np.meshgrid(np.arange(5), np.arange(3), indexing="ij")
     before, here = np.meshgrid(np.arange(3), np.arange(3), indexing="ij")
-    local = PatternScores(np.zeros(6, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
+    local = LocalScores(np.zeros(6, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
     tables = {2: (np.cos(before - 2.0 * here) / 2).reshape(-1)}
     scores = Potentials(np.array([0, 5]), np.sin(3.0 * t + b), tables, local, 2)
     y = np.array([0, 1, 2, 1, 0])

@@ -92,10 +92,10 @@ def test_a_model_tags_alike_on_both(monkeypatch):
 def test_a_lattice_beyond_the_budget_is_refused(monkeypatch):
     """The message says how long the sentence is; labels need no lattice."""
     patterns = tag_patterns(2, np.array([3], np.uint32), np.array([5], np.uint32), np.ones(1), np.ones(1, bool))
-    from vcrf.kernels.decode import PatternScores
+    from vcrf.kernels.scores import LocalScores
 
     none = np.zeros(0, np.uint32)
-    local = PatternScores(np.zeros(8, np.int64), none, none, np.zeros(0))
+    local = LocalScores(np.zeros(8, np.int64), none, none, np.zeros(0))
     scores = PatternPotentials(np.array([0, 7]), np.zeros((7, 2)), {}, local, 3, None, patterns)
     monkeypatch.setattr(arcs, "MAX_LATTICE", 50)
     with pytest.raises(BudgetError, match="7 tokens"):

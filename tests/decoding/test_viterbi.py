@@ -7,7 +7,7 @@ import pytest
 
 from vcrf.decoding.potentials import Potentials
 from vcrf.kernels import decode
-from vcrf.kernels.decode import PatternScores
+from vcrf.kernels.scores import LocalScores
 
 
 def random_scores(seed: int, n_labels: int, order: int, spread: float, most_local: int = 5) -> Potentials:
@@ -18,7 +18,7 @@ def random_scores(seed: int, n_labels: int, order: int, spread: float, most_loca
     n_tokens = int(ptr[-1])
     counts = rng.integers(0, most_local + 1, n_tokens)
     size = rng.integers(2, order + 1, counts.sum())
-    local = PatternScores(
+    local = LocalScores(
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         size.astype(np.uint32),
         rng.integers(n_labels**size).astype(np.uint32),

@@ -21,7 +21,7 @@ from vcrf.errors import InputError, VcrfError
 from vcrf.estimators import cluster
 from vcrf.estimators.cluster import blocks_of_sentences, fit_blocks
 from vcrf.solvers.result import Status
-from vcrf.structures.block import Block
+from vcrf.structures.block import ChainBlock
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def test_any_workers_give_the_same_bytes_and_may_be_killed(corpus: Corpus) -> No
         assert client_runner.n_workers == 2
         tagger().fit(corpus, client=client)
     with make(n_workers=2, processes=True) as workers, distributed.Client(workers) as client:
-        runner = _Killer(client, [Block.passed, Block.scan])
+        runner = _Killer(client, [ChainBlock.passed, ChainBlock.scan])
         assert same(expected, fit(tagger(), corpus, runner))
         assert runner.n_killed == 2
 

@@ -14,10 +14,10 @@ from vcrf.experiments.datasets import Dataset
 from vcrf.experiments.plan import Plan, Progress, carry_out, collect
 from vcrf.experiments.scheduling import Outcome, Processes, run_here
 from vcrf.experiments.store import Store
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.tasks import PathPoint
 
 
-def points_by_key(outcomes: Iterable[Outcome]) -> dict[str, list[Point]]:
+def points_by_key(outcomes: Iterable[Outcome]) -> dict[str, list[PathPoint]]:
     """What was found, without the time it took."""
     found = {}
     for outcome in outcomes:
@@ -27,13 +27,13 @@ def points_by_key(outcomes: Iterable[Outcome]) -> dict[str, list[Point]]:
 
 
 @pytest.fixture(scope="module")
-def expected(plan: Plan, dataset: Dataset) -> dict[str, list[Point]]:
+def expected(plan: Plan, dataset: Dataset) -> dict[str, list[PathPoint]]:
     """The results of this process."""
     return points_by_key(run_here(plan.tasks, {dataset.checksum: dataset.blob}))
 
 
 def test_processes_give_the_same_and_survive_a_death(
-    plan: Plan, dataset: Dataset, expected: dict[str, list[Point]]
+    plan: Plan, dataset: Dataset, expected: dict[str, list[PathPoint]]
 ) -> None:
     """All workers are killed after the first result; what they were at is done again."""
     outcomes = Processes(2)(plan.tasks, {dataset.checksum: dataset.blob})
@@ -109,7 +109,7 @@ def test_what_is_asked_for_twice_is_done_once(plan: Plan, dataset: Dataset, tmp_
 
 @pytest.mark.filterwarnings("default")
 def test_a_dask_cluster_gives_the_same_and_survives_a_killed_worker(
-    plan: Plan, dataset: Dataset, expected: dict[str, list[Point]]
+    plan: Plan, dataset: Dataset, expected: dict[str, list[PathPoint]]
 ) -> None:
     """A real cluster of processes; one worker is killed after the first result."""
     distributed = pytest.importorskip("distributed")

@@ -16,11 +16,11 @@ from vcrf.experiments.datasets import Dataset, unpack
 from vcrf.experiments.methods import Method
 from vcrf.experiments.plan import Plan
 from vcrf.experiments.protocol import noisy_labels, parts_of_run
-from vcrf.experiments.tasks import Settings, Task, code_version, run_task, source_checksum
+from vcrf.experiments.tasks import PathTask, Settings, code_version, run_task, source_checksum
 from vcrf.metrics import sentence_error, token_error
 
 
-def task_of(plan: Plan, noise: float) -> Task:
+def task_of(plan: Plan, noise: float) -> PathTask:
     """A path of run 1 with a positive complexity strength."""
     return next(t for t in plan.tasks if t.run == 1 and t.complexity_strength > 0.0 and t.noise == noise)
 

@@ -128,6 +128,12 @@ def _dual_ascent(c: _Case) -> dict[str, list[Any]]:
         "_move": [
             0, 5, n, 0.3, 0.7, *rows, np.ones(3 * n, np.uint8), f(5 * n), s(5 * n), s(3 * n), s(5 * n),
         ],
+        "_pair_direction": [
+            1, n, f(n * n), s(2 * n * n).reshape(2, -1), 0.3, np.ones((n, n), np.uint8), f(n * wide), 0.7,
+        ],
+        "_move_pairs": [
+            1, n, 0.3, 0.7, f(n * wide), np.ones((n, n), np.uint8), s(2 * n * n).reshape(2, -1), f(n, n),
+        ],
     }  # fmt: skip
 
 
@@ -245,11 +251,8 @@ def _others(c: _Case) -> dict[str, dict[str, list[Any]]]:
             "products": [f(n * n), 0, f(n), 0, f(n), 0, min(n, 32)],
             "dots": [f(n * n), 0, f(n), 0, f(n), 0, n],
         },
-        "weighted_pairs": {
-            "_enter": [f(3), f(n, 3), f(n)],
-            "_add_one": [0.7, f(n)],
-            "_scaled": [f(n), f(n), 0.7, f(n)],
-        },
+        "sparse_pairs": {"enter_classes": [f(3), f(n, 3), f(n)], "_add_one": [0.7, f(n)]},
+        "weighted_pairs": {"_scaled": [f(n), f(n), 0.7, f(n)]},
     }  # fmt: skip
 
 
@@ -267,7 +270,7 @@ def _cases(n: int) -> dict[tuple[str, str], list[Any]]:
 _LEFT_OUT = {
     ("dual_ascent", "visit"), ("pairs", "pair_pass"), ("pattern_lanes", "_count_lost"), ("pattern_lanes", "_overlap"),
     ("pattern_groups", "_pull"), ("pattern_groups", "_push"), ("pattern_scan", "joint_rows"),
-    *(("weighted_pairs", name) for name in ("_step", "_count_from", "_count_to")), ("cells", "scan_cells"),
+    *(("sparse_pairs", name) for name in ("pair_step", "count_from", "count_to")), ("cells", "scan_cells"),
     *(("token_rows", f"_add_{name}") for name in ("sparse", "table", "some")), ("token_rows", "_expand_values"),
     *(("token_rows", f"_sum_{name}") for name in ("sparse", "table")),
 }  # fmt: skip

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vcrf.kernels import pattern_changes, pattern_groups, pattern_lanes, pattern_sweeps
-from vcrf.kernels.patterns import LocalArcs
 from vcrf.kernels.product import no_loss
+from vcrf.kernels.scores import LocalArcs
 from vcrf.lattice.automaton import build_automaton, make_graph
 
 

@@ -19,6 +19,7 @@ from vcrf.losses import AlignedNgramLoss, EditLoss, HammingLoss, ZeroOneLoss, ge
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.cutting_plane import solve_max
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.surrogates import evaluate
 from vcrf.surrogates.maximum import choose_max
 
@@ -93,7 +94,7 @@ def test_value_and_optimum(kind, lattice, data):
     norm = data.draw(st.sampled_from(["l1", "elastic", "l2"]))
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.1), norm)
     choice = choose_max(case.problem, kind, loss)
-    result = solve_max(case.problem, penalty, choice, tol=1e-2, max_passes=4_000, lattice=lattice)
+    result = solve_max(case.problem, penalty, choice, RunOptions(tol=1e-2, max_passes=4_000, lattice=lattice))
     features = [feature_of(case.problem, number) for number in result.features]
     value = MaxForms(case.problem, features, loss).value_of(kind, result.weights)
     expected = value + penalty_of(case.problem, penalty, features, result.weights)

@@ -26,6 +26,7 @@ from vcrf.solvers.newton import build_model, newton_direction, spread
 from vcrf.solvers.policy import NEWTON
 from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.structures import plan as plans
 from vcrf.surrogates.choice import crf
 
@@ -227,8 +228,8 @@ def test_the_policy_limits_the_size_of_models(n, expected):
     """No weights or too many have no Hessian where the run has to settle."""
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, 2, 0))
     penalty = FamilyPenalty(np.full(len(problem.families), 0.1), np.zeros(len(problem.families)))
-    run = working_set._Run(
-        problem, penalty.bind(problem), crf(problem), 1e-6, None, 1, None, None, True, 1e-3, 0.0, True, "auto"
+    run = working_set._WorkingSetRun(
+        problem, penalty.bind(problem), crf(problem), RunOptions(1e-6), True, 1e-3, 0.0, True, True
     )
     assert run.newton.may_model(n) == expected
 

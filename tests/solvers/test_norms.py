@@ -19,6 +19,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.constrained import solve_constrained
 from vcrf.solvers.family_norms import solve_family_norms
 from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates.choice import choose
 
@@ -99,7 +100,9 @@ def test_norms_of_whole_families(data):
     p = data.draw(st.sampled_from([1.5, 2.0]))
     c = 0.05 * (1.0 + np.arange(len(case.families)) % 3)
     penalty = FamilyPenalty.from_strengths(c, "family", power=p)
-    result = solve_family_norms(case.problem, penalty, choose(case.problem, "crf", None), tol=1e-2, max_passes=3_000)
+    result = solve_family_norms(
+        case.problem, penalty, choose(case.problem, "crf", None), RunOptions(tol=1e-2, max_passes=3_000)
+    )
     w = truth.weights(result)
     n = len(w)
 

@@ -19,6 +19,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers import sgd
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.sgd import RULES, Steps, solve_by_steps
 from vcrf.solvers.working_set import solve
 from vcrf.structures.training_loss import TrainingLoss
@@ -78,7 +79,7 @@ def by_definition(case, l1, steps, n_passes):
 def run(case, penalty, steps, n_passes, problem=None):
     """The same by the solver."""
     problem = case.problem if problem is None else problem
-    return solve_by_steps(problem, penalty, TrainingLoss(case.costs), steps, tol=1e-9, max_passes=n_passes)
+    return solve_by_steps(problem, penalty, TrainingLoss(case.costs), steps, RunOptions(tol=1e-9, max_passes=n_passes))
 
 
 @settings(max_examples=80)
@@ -146,11 +147,12 @@ def test_steps_that_grow_shorter_come_to_the_optimum(language, rule):
     loss = TrainingLoss(np.zeros(problem.text.n_sentences))
     optimum = solve(problem, penalty, tol=1e-7).objective
     falling = [
-        solve_by_steps(problem, penalty, loss, Steps(rule, 0.1, 0.1), max_passes=n).objective for n in (50, 300, 1000)
+        solve_by_steps(problem, penalty, loss, Steps(rule, 0.1, 0.1), RunOptions(max_passes=n)).objective
+        for n in (50, 300, 1000)
     ]
     assert falling[0] > falling[1] > falling[2] >= optimum
     assert falling[2] < 1.02 * optimum
-    biased = solve_by_steps(problem, penalty, loss, Steps(rule, 0.1, 0.1, "1/m"), max_passes=50)
+    biased = solve_by_steps(problem, penalty, loss, Steps(rule, 0.1, 0.1, "1/m"), RunOptions(max_passes=50))
     assert biased.objective > 1.05 * optimum
 
 
@@ -158,7 +160,9 @@ def test_gradient_descent_ends_where_the_gap_is_met(language):
     """With a status that says so."""
     problem, penalty = language
     loss = TrainingLoss(np.zeros(problem.text.n_sentences))
-    result = solve_by_steps(problem, penalty, loss, Steps(eta=0.2, is_batch=True), tol=0.05, max_passes=2000)
+    result = solve_by_steps(
+        problem, penalty, loss, Steps(eta=0.2, is_batch=True), RunOptions(tol=0.05, max_passes=2000)
+    )
     assert result.status is Status.CONVERGED
     assert result.gap <= 0.05 * result.objective
     assert result.n_passes < 2000
@@ -170,7 +174,7 @@ def test_hard_scores_stay_finite(language):
     problem, penalty = language
     loss = TrainingLoss(np.zeros(problem.text.n_sentences))
     for kappa in ("1/m", "1"):
-        result = solve_by_steps(problem, penalty, loss, Steps(eta=300.0, kappa=kappa), max_passes=3)
+        result = solve_by_steps(problem, penalty, loss, Steps(eta=300.0, kappa=kappa), RunOptions(max_passes=3))
         again = solve(problem, penalty, tol=1e9, start=result)
         assert np.isfinite(result.objective)
         assert result.objective == pytest.approx(again.objective, rel=1e-6)
@@ -197,7 +201,9 @@ def test_no_strength_no_certificate(language):
     """(0, 0) goes on and claims nothing."""
     problem, penalty = language
     free = FamilyPenalty(np.zeros(len(penalty.l1)), penalty.l2)
-    result = solve_by_steps(problem, free, TrainingLoss(np.zeros(problem.text.n_sentences)), Steps(), max_passes=2)
+    result = solve_by_steps(
+        problem, free, TrainingLoss(np.zeros(problem.text.n_sentences)), Steps(), RunOptions(max_passes=2)
+    )
     assert result.status is Status.UNCERTIFIED
     assert result.gap == np.inf
 
@@ -206,12 +212,12 @@ def test_an_interrupted_run_is_certified_where_it_stands(language):
     """The callback ends it after a pass; its weights have paid what they owe."""
     problem, penalty = language
     loss = TrainingLoss(np.zeros(problem.text.n_sentences))
-    stopped = solve_by_steps(problem, penalty, loss, Steps(), callback=lambda record: record.n_passes == 2)
-    whole = solve_by_steps(problem, penalty, loss, Steps(), max_passes=2)
+    stopped = solve_by_steps(problem, penalty, loss, Steps(), RunOptions(callback=lambda record: record.n_passes == 2))
+    whole = solve_by_steps(problem, penalty, loss, Steps(), RunOptions(max_passes=2))
     assert stopped.status is Status.INTERRUPTED
     assert stopped.weights.tobytes() == whole.weights.tobytes()
     assert stopped.gap == whole.gap
-    warm = solve_by_steps(problem, penalty, loss, Steps(eta=1e-9), max_passes=1, start=whole)
+    warm = solve_by_steps(problem, penalty, loss, Steps(eta=1e-9), RunOptions(max_passes=1), start=whole)
     assert warm.objective == pytest.approx(whole.objective, rel=1e-5)
 
 

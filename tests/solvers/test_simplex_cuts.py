@@ -21,6 +21,7 @@ from vcrf.solvers import cutting_plane, simplex_cuts
 from vcrf.solvers.cutting_plane import CuttingPlanes, solve_max
 from vcrf.solvers.policy import CUTS, SIMPLEX
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.simplex_cuts import SimplexCuts
 from vcrf.surrogates.maximum import choose_max
 
@@ -107,7 +108,9 @@ def weights_on(case, result, every):
 def test_the_optimum_lies_within_the_gap(kind, lattice, data):
     """The objective is that of enumeration; a general solver's optimum is less by no more than the gap."""
     case, loss, penalty = data.draw(problems(max_tags=3 if lattice == "patterns" else 2))
-    result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-5, lattice=lattice)
+    result = solve_max(
+        case.problem, penalty, choose_max(case.problem, kind, loss), RunOptions(tol=1e-5, lattice=lattice)
+    )
     assert result.status is Status.CONVERGED
     every = all_candidates(case.problem)
     l2 = case.strengths(penalty.l2, every)
@@ -129,7 +132,7 @@ def test_the_proximal_master_has_the_same_optimum(kind, drawn):
     case, loss, penalty = drawn
     choice = choose_max(case.problem, kind, loss)
     ours, theirs = (
-        method(case.problem, penalty, choice, 1e-3, 5_000, 1, None, None, "auto").run(None)
+        method(case.problem, penalty, choice, RunOptions(1e-3, 5_000)).run(None)
         for method in (SimplexCuts, CuttingPlanes)
     )
     assert ours.status is theirs.status is Status.CONVERGED
@@ -152,7 +155,7 @@ def test_features_may_come_later(kind, drawn):
     case, loss, penalty = drawn
     choice = choose_max(case.problem, kind, loss)
     ours, late = (
-        method(case.problem, penalty, choice, 1e-4, 5_000, 1, None, None, "auto").run(None)
+        method(case.problem, penalty, choice, RunOptions(1e-4, 5_000)).run(None)
         for method in (SimplexCuts, _FromNothing)
     )
     assert late.status is Status.CONVERGED

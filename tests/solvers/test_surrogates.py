@@ -19,6 +19,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.cutting_plane import solve_max
 from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.working_set import solve
 from vcrf.surrogates.choice import choose
 from vcrf.surrogates.maximum import choose_max
@@ -118,7 +119,7 @@ def test_maximum_surrogates_reach_their_certificate(kind, lattice, data):
     loss = data.draw(st.sampled_from(LOSSES))
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.03), "l1")
     choice = choose_max(case.problem, kind, loss)
-    result = solve_max(case.problem, penalty, choice, tol=1e-2, max_passes=4_000, lattice=lattice)
+    result = solve_max(case.problem, penalty, choice, RunOptions(tol=1e-2, max_passes=4_000, lattice=lattice))
     truth, l1, _ = check(case, kind, loss, penalty, result)
     optimum = linear_minimum(truth, kind, l1)
     assert optimum - 1e-7 <= result.objective <= optimum + result.gap + 1e-7
@@ -134,7 +135,9 @@ def test_maximum_surrogates_with_an_l2_part(kind, norm, data):
     case = data.draw(cases(max_labels=3, max_length=4, max_tags=2, max_sentences=3, merge_twins=False))
     loss = data.draw(st.sampled_from(LOSSES))
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), 0.05), norm)
-    result = solve_max(case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, max_passes=4_000)
+    result = solve_max(
+        case.problem, penalty, choose_max(case.problem, kind, loss), RunOptions(tol=1e-2, max_passes=4_000)
+    )
     truth, l1, l2 = check(case, kind, loss, penalty, result)
     assert result.status is Status.CONVERGED
     rng = np.random.default_rng(0)
@@ -186,7 +189,7 @@ def test_refusals(case):
         choose_max(case.problem, "crf", HammingLoss())
     zero = FamilyPenalty.from_strengths(np.zeros(len(case.families)), "l1")
     with pytest.raises(InputError, match="must be positive"):
-        solve_max(case.problem, zero, choose_max(case.problem, "m3n", HammingLoss()))
+        solve_max(case.problem, zero, choose_max(case.problem, "m3n", HammingLoss()), RunOptions())
 
 
 @pytest.mark.parametrize("lattice", ["dense", "patterns"])
@@ -203,10 +206,16 @@ def test_group_norm_reaches_its_certificate(kind, lattice, data):
     penalty = FamilyPenalty.from_strengths(np.full(len(case.families), c), "group")
     if kind in ("m3n", "structsvm"):
         result = solve_max(
-            case.problem, penalty, choose_max(case.problem, kind, loss), tol=1e-2, is_group=True, lattice=lattice
+            case.problem,
+            penalty,
+            choose_max(case.problem, kind, loss),
+            RunOptions(tol=1e-2, lattice=lattice),
+            is_group=True,
         )
     else:
-        result = solve_group(case.problem, penalty, choose(case.problem, kind, loss), tol=1e-3, lattice=lattice)
+        result = solve_group(
+            case.problem, penalty, choose(case.problem, kind, loss), RunOptions(tol=1e-3, lattice=lattice)
+        )
     assert result.status is Status.CONVERGED
     every = all_candidates(case.problem)
     truth = Losses(case.problem, every, loss)

@@ -21,16 +21,6 @@ from vcrf.surrogates.smooth import SmoothObjective
 class MultiClass(Candidates):
     """Examples with attributes, and the label of each: one kind of parts, the label of the only variable."""
 
-    text: object
-    y: np.ndarray
-    n_labels: int
-    families: list
-    sources: list
-    family_of: np.ndarray
-    columns: object
-    weights: np.ndarray
-    candidates: tuple = ("all", "all")
-
     @property
     def space(self):
         return PartSpace((self.n_labels,))

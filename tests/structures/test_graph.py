@@ -17,6 +17,7 @@ from vcrf.solvers.certificate import certify
 from vcrf.solvers.graph_cooling import solve_graph_max
 from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.working_set import solve
 from vcrf.structures.graph_loss import GraphLoss
 from vcrf.surrogates.graphs import choose_graph_max, choose_graphs
@@ -177,11 +178,14 @@ def test_the_group_norm_and_the_temperatures_reach_their_certificates(seed):
     problem = draw_problem(rng)
     n = len(problem.families)
     group = solve_group(
-        problem, FamilyPenalty(np.full(n, 0.05), np.zeros(n)), choose_graphs(problem, "crf", hamming(problem)), tol=1e-4
+        problem,
+        FamilyPenalty(np.full(n, 0.05), np.zeros(n)),
+        choose_graphs(problem, "crf", hamming(problem)),
+        RunOptions(tol=1e-4),
     )
     assert group.status is Status.CONVERGED
     penalty, loss = FamilyPenalty(np.zeros(n), np.full(n, 0.1)), hamming(problem)
-    result = solve_graph_max(problem, penalty, choose_graph_max(problem, loss), tol=1e-2)
+    result = solve_graph_max(problem, penalty, choose_graph_max(problem, loss), RunOptions(tol=1e-2))
     assert result.status is Status.CONVERGED
     objective = choose_graphs(problem, "crf", loss).build(problem, np.ones(len(problem.columns), bool))
     plan = objective.compile(result.features)

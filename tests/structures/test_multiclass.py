@@ -23,6 +23,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.working_set import solve
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.surrogates.choice import SmoothChoice
@@ -105,8 +106,8 @@ def test_it_is_a_chain_of_one_label(seed, l1, l2, has_loss, kind):
     chain = solve(chains, penalty, surrogate=chain_surrogate, tol=1e-8)
     assert ours.objective == pytest.approx(chain.objective, rel=1e-7)
     if l2 == 0.0:
-        group = solve_group(problem, penalty, surrogate, tol=1e-6)
-        other = solve_group(chains, penalty, chain_surrogate, tol=1e-6)
+        group = solve_group(problem, penalty, surrogate, RunOptions(tol=1e-6))
+        other = solve_group(chains, penalty, chain_surrogate, RunOptions(tol=1e-6))
         assert group.status is other.status is Status.CONVERGED
         assert group.objective == pytest.approx(other.objective, rel=3e-6)
 

@@ -32,6 +32,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import build_problem
 from vcrf.solvers.group import solve_group
 from vcrf.solvers.result import Status
+from vcrf.solvers.run import RunOptions
 from vcrf.solvers.working_set import solve
 from vcrf.structures import arc_hessian, level_scan
 from vcrf.structures.chain import Chain
@@ -190,7 +191,10 @@ def test_group_norm_ends_at_the_optimum_of_the_dense_lattice(data, kind):
     case = data.draw(cases(max_labels=3, max_length=5, min_tags=2, max_sentences=3))
     penalty = FamilyPenalty.from_strengths(data.draw(strengths(case, values=(0.03, 0.1, 0.3))), "group")
     choice = choose(case.problem, kind, HammingLoss() if kind == "crf" else AlignedNgramLoss(2))
-    results = [solve_group(case.problem, penalty, choice, tol=1e-4, lattice=x) for x in ("dense", "patterns", "auto")]
+    results = [
+        solve_group(case.problem, penalty, choice, RunOptions(tol=1e-4, lattice=x))
+        for x in ("dense", "patterns", "auto")
+    ]
     for found in results:
         assert found.status is Status.CONVERGED
     for found in results[1:]:
@@ -205,13 +209,13 @@ def test_groups_of_long_patterns_that_stay_out_cost_no_table(monkeypatch):
     problem = build_problem(intern_sentences(X), y.astype(np.uint32), 60, transition_families(4))
     dear = np.array([0.3 if f.tags <= 2 else 5.0 for f in problem.families])
     choice = choose(problem, "crf", None)
-    result = solve_group(problem, FamilyPenalty.from_strengths(dear, "group"), choice, tol=1e-2)
+    result = solve_group(problem, FamilyPenalty.from_strengths(dear, "group"), choice, RunOptions(tol=1e-2))
     assert result.status is Status.CONVERGED
     assert 2 in problem.split_features(result.features)[1]
     assert problem.split_features(result.features)[1].max() <= 2
     monkeypatch.setattr("vcrf.solvers.group.MAX_FEATURES", 10_000)
     with pytest.raises(BudgetError, match=r"takes all .* patterns of a length together"):
-        solve_group(problem, FamilyPenalty.from_strengths(0.1 * dear, "group"), choice, tol=1e-2)
+        solve_group(problem, FamilyPenalty.from_strengths(0.1 * dear, "group"), choice, RunOptions(tol=1e-2))
 
 
 @few

@@ -54,11 +54,9 @@ def test_temperature_is_found_again() -> None:
     rng = np.random.default_rng(7)
     n, length, n_labels = 3000, 4, 3
     ptr = np.arange(n + 1) * length
-    from vcrf.kernels.decode import PatternScores
+    from vcrf.kernels.scores import LocalScores
 
-    none = PatternScores(
-        np.zeros(n * length + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
-    )
+    none = LocalScores(np.zeros(n * length + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
     scores = Potentials(ptr, rng.normal(0, 3, (n * length, n_labels)), {2: rng.normal(0, 1, 9)}, none, 2)
     flat = scores.scaled(0.5)
     true = np.array([scores.lattice(i).score(flat.lattice(i).sample(1, rng)[0]) for i in range(n)])
@@ -75,13 +73,11 @@ def test_temperature_is_found_again() -> None:
 @pytest.mark.parametrize("n_labels", [1, 3])
 def test_right_labels_alone_show_no_temperature(n_labels: int) -> None:
     """Where the truth is the best sequence everywhere, or the only one, the smallest T is no worse than others."""
-    from vcrf.kernels.decode import PatternScores
+    from vcrf.kernels.scores import LocalScores
 
     rng = np.random.default_rng(3)
     n, length = 8, 4
-    none = PatternScores(
-        np.zeros(n * length + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0)
-    )
+    none = LocalScores(np.zeros(n * length + 1, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0))
     node = rng.normal(0, 2, (n * length, n_labels))
     scores = Potentials(np.arange(n + 1) * length, node, {2: np.zeros(n_labels**2)}, none, 2)
     best = np.array([node[i * length : (i + 1) * length].max(axis=1).sum() for i in range(n)])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vcrf.types import Label
 
 
-class _Run(NamedTuple):
+class _Evaluated(NamedTuple):
     """One model on the data."""
 
     name: str
@@ -115,7 +115,7 @@ def _write_page(html: Path, model: Path, data: Path, how: dict[str, Any], constr
 def _run(
     model: Path, data: Path, split: str | None, tag: str | int | None, form: int | None, data_format: str | None,
     constraints: str | None,
-) -> _Run:  # fmt: skip
+) -> _Evaluated:  # fmt: skip
     from vcrf.arguments.inputs import check_labels
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.labelled import in_sources, read_data
@@ -150,7 +150,7 @@ def _run(
     spans = _spans(corpus.labels, predicted, trained.labels)
     parts = _morphology(corpus.labels, predicted, trained.labels)
     excluded = _excluded(trained, corpus)
-    return _Run(str(model), predicted, corpus.labels, found, n_unknown, rate, spans, parts, excluded)
+    return _Evaluated(str(model), predicted, corpus.labels, found, n_unknown, rate, spans, parts, excluded)
 
 
 def _excluded(trained: Model, corpus: Corpus) -> tuple[int, int] | None:
@@ -175,7 +175,7 @@ def _tell_seen(trained: Model, corpus: Corpus, model: Path, split: str | None) -
         say(f"{model}: {told} {advice}")
 
 
-def _run_trees(model: Path, data: Path, split: str | None, constraints: str | None) -> _Run:
+def _run_trees(model: Path, data: Path, split: str | None, constraints: str | None) -> _Evaluated:
     """A model of trees on trees."""
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.trees import load_trees
@@ -194,7 +194,7 @@ def _run_trees(model: Path, data: Path, split: str | None, constraints: str | No
     seconds = time.perf_counter() - began
     found = measure(trees.labels, predicted)
     rate = sum(map(len, trees.labels)) / max(seconds, 1e-9)
-    return _Run(str(model), predicted, trees.labels, found, 0, rate, None)
+    return _Evaluated(str(model), predicted, trees.labels, found, 0, rate, None)
 
 
 def _spans(
@@ -230,13 +230,13 @@ def _predict(tagger: ModelTagger, corpus: Corpus, data: Path) -> list[list[Label
             raise InputError(located(str(error), corpus.sources)) from error
 
 
-def _compare(a: _Run, b: _Run) -> Comparison:
+def _compare(a: _Evaluated, b: _Evaluated) -> Comparison:
     from vcrf.metrics import compare
 
     return compare(a.true, a.predicted, b.predicted)
 
 
-def _as_json(run: _Run) -> dict[str, Any]:
+def _as_json(run: _Evaluated) -> dict[str, Any]:
     found = run.found
     unknown = found.unknown_word_error
     return {
@@ -280,7 +280,7 @@ def _interval(rate: ErrorRate) -> list[float]:
     return [rate.low, rate.high]
 
 
-def _print_run(run: _Run) -> None:
+def _print_run(run: _Evaluated) -> None:
     found = run.found
     rates = [("tokens", found.token_error), ("sentences", found.sentence_error)]
     if found.unknown_word_error is not None:

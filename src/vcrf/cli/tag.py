@@ -319,7 +319,7 @@ def _tag_words(asked: _Asked) -> None:
     from vcrf.cli.compiling import load_numba_without_scipy
     from vcrf.data.raw import check_written_column, open_pieces
     from vcrf.files import replacing_text
-    from vcrf.labelling.labelling import Wanted, check_labels_text
+    from vcrf.labelling.labelling import OutputChoice, check_labels_text
     from vcrf.labelling.loading import load_tagger
     from vcrf.labelling.pieces import WordLabeller
     from vcrf.labelling.reporting import TextReport
@@ -338,7 +338,7 @@ def _tag_words(asked: _Asked) -> None:
     text, pieces = open_pieces(asked.file, cast(Any, asked.input_format), asked.tag, asked.form, layout, asked.shard)
     check_written_column(text, asked.marginals or promise.has_notes, output_format)
     accepted, sets = promise.thresholds(tagger)
-    wanted = Wanted(output_format, asked.marginals, asked.nbest, loss, accepted, sets)
+    wanted = OutputChoice(output_format, asked.marginals, asked.nbest, loss, accepted, sets)
     load_numba_without_scipy()
     seen = TextReport(tagger, promise.report) if promise.report or promise.review else None
     found = map_in_order(WordLabeller(tagger, text, wanted, seen), pieces, asked.jobs)

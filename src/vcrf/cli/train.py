@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vcrf
-from vcrf.arguments.parameters import ESTIMATOR, PARAMETERS
+from vcrf.arguments.parameters import ESTIMATOR
 from vcrf.cli.errors import saying_warnings
 from vcrf.cli.help import HelpAll
 from vcrf.cli.interrupts import Interrupts, exit_code
 from vcrf.cli.late import import_late
 from vcrf.cli.options import AsJson, Form, Format, Split, Tag, column, format_name, option
 from vcrf.cli.output import print_json, print_rich, say
+from vcrf.cli.training import dev_report, page, print_report, save_model, training_report, watched
 
 if TYPE_CHECKING:
-    from vcrf import VCRF, Corpus, GraphCRF
-    from vcrf.cli.progress import TrainingProgress
+    from vcrf import VCRF, Corpus
     from vcrf.data.layout import Layout
-    from vcrf.solvers.result import IterationRecord
     from vcrf.tuning import TuneResult
     from vcrf.web.watching import LiveTraining
 
@@ -138,10 +137,12 @@ def train(
     given = locals()
     began = time.perf_counter()
     import_late()
-    _check_call(data, output, split, dev, dev_split, plot, word_classes)
-    _check_tuning(tune, folds, plot, start)
-    _check_complexities(complexities, complexity_strength, tune)
-    _check_loss(loss)
+    from vcrf.cli.train_checks import check_call, check_complexities, check_loss, check_tuning
+
+    check_call(data, output, split, dev, dev_split, plot, word_classes)
+    check_tuning(tune, folds, plot, start)
+    check_complexities(complexities, complexity_strength, tune)
+    check_loss(loss)
     if start is not None:
         from vcrf.model.file import read_facts
 
@@ -172,7 +173,7 @@ def _train_chains(given: dict[str, Any], began: float) -> None:
     say(f"{len(corpus):,} sentences, {corpus.n_tokens:,} tokens, {len(corpus.label_set)} labels")
     stages: dict[str, float] = {}
     found = None
-    with Interrupts() as interrupts, _page(given) as live:
+    with Interrupts() as interrupts, page(given) as live:
         if given["tune"]:
             found = _tune(tagger, corpus, development, given["folds"] or 5, interrupts, stages, live)
         tagger = found.estimator if found else _fit(tagger, corpus, development, interrupts, start, live)
@@ -278,7 +279,7 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
         dev = read_many([given["dev"]] if given["dev"] else given["data"], label, given["dev_split"])
     n_labels = len({name for labels in trees.labels for name in labels})
     say(f"{len(trees.graphs):,} trees, {sum(map(len, trees.labels)):,} words, {n_labels} labels")
-    with Interrupts() as interrupts, _page(given) as live:
+    with Interrupts() as interrupts, page(given) as live:
         with watched(tagger, "training", interrupts, live):
             tagger.fit(trees.graphs, trees.labels)
         interrupts.see_model()
@@ -286,7 +287,7 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
             live.end(tagger.status_.value)
         report = training_report(tagger, None, began, {})
         if dev is not None:
-            report |= _dev_report(dev.labels, tagger.predict(dev.graphs))
+            report |= dev_report(dev.labels, tagger.predict(dev.graphs))
         tagger.model_ = with_field(tagger.model_, label)
         tagger.save(output)
     if given["json"]:
@@ -296,68 +297,6 @@ def _train_trees(given: dict[str, Any], began: float) -> None:
     if interrupts.is_interrupted:
         say("Interrupted: the model is the best so far.")
         raise typer.Exit(exit_code())
-
-
-def _dev_report(true: list[list[str]], predicted: list[list[Any]]) -> dict[str, Any]:
-    from vcrf.metrics import token_error
-
-    error = token_error(true, predicted)
-    return {"dev_token_error": error.rate, "dev_token_error_interval": [error.low, error.high]}
-
-
-def _check_call(
-    data: list[Path],
-    output: Path,
-    split: str | None,
-    dev: Path | None,
-    dev_split: str | None,
-    plot: Path | None,
-    word_classes: Path | None,
-) -> None:
-    """Refuse what would cost data or hours later: outputs over inputs, and development data that are trained on."""
-    from vcrf.cli.checks import check_development, check_output
-    from vcrf.model.container import check_name
-
-    inputs = dict.fromkeys(data, "a file of training data")
-    if dev is not None:
-        inputs.setdefault(dev, "the development data")
-    if word_classes is not None:
-        inputs.setdefault(word_classes, "the file of word classes")
-    check_name(output)
-    check_output("--output", output, inputs)
-    if plot is not None:
-        check_output("--plot", plot, {**inputs, output: "the model"})
-    check_development(data, split, dev, dev_split)
-
-
-def _check_tuning(tune: bool, folds: int | None, plot: Path | None, start: Path | None) -> None:
-    from vcrf.cli.checks import check_picture_file
-    from vcrf.errors import InputError
-
-    if tune and start is not None:
-        raise InputError("--start is for one training, --tune begins each with the one before: ask for one of them.")
-    for name, value in (("--folds", folds), ("--plot", plot)):
-        if value is not None and not tune:
-            raise InputError(f"{name} belongs to --tune, which is not given. Add --tune, or leave {name} out.")
-    if plot is not None:
-        check_picture_file(plot)
-
-
-def _check_complexities(complexities: str, strength: float | None, tune: bool) -> None:
-    from vcrf.errors import InputError
-
-    if complexities != PARAMETERS["complexities"].default and strength is None and not tune:
-        raise InputError(
-            f"--complexities {complexities} is what --complexity-strength multiplies, which is 0 unless given. "
-            "Add --complexity-strength X or --tune."
-        )
-
-
-def _check_loss(loss: str | None) -> None:
-    from vcrf.cli.checks import read_loss
-
-    if loss not in (None, "none", "auto"):
-        read_loss("--loss", loss, "none", "auto")
 
 
 def _read(paths: list[Path], *how: Any, is_streamed: bool = False) -> tuple[Corpus, Layout]:
@@ -376,18 +315,6 @@ def _about_dev_split() -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(str(error).replace("`split", "`dev_split")) from error
-
-
-@contextmanager
-def _page(given: dict[str, Any]) -> Iterator[LiveTraining | None]:
-    """The page of --watch, if it is asked for."""
-    if not given["watch"]:
-        yield None
-        return
-    from vcrf.cli.watching import watched_page
-
-    with watched_page(given["watch_port"], given["output"]) as live:
-        yield live
 
 
 def _fit(
@@ -437,68 +364,3 @@ def _tune(
 
 def _columns(corpus: Corpus | None) -> tuple[Any, Any]:
     return (None, None) if corpus is None else (corpus.tokens, corpus.labels)
-
-
-@contextmanager
-def watched(
-    tagger: VCRF | GraphCRF, title: str, interrupts: Interrupts, live: LiveTraining | None
-) -> Iterator[TrainingProgress]:
-    """Show the tagger's progress on stderr, and on the page; what the library warns of is said on stderr too."""
-    from vcrf.cli.compiling import compile_notice
-    from vcrf.cli.progress import TrainingProgress
-
-    with saying_warnings(), compile_notice(), TrainingProgress(tagger._value("tol"), title) as progress:
-
-        def callback(record: IterationRecord) -> bool:
-            progress.update(record)
-            if live is not None:
-                live.see(record)
-            return interrupts.see_record()
-
-        tagger.set_params(callback=callback)
-        if live is not None:
-            live.title, live.tol = title, tagger._value("tol")
-        yield progress
-
-
-def training_report(
-    tagger: VCRF | GraphCRF, development: Corpus | None, began: float, stages: dict[str, float]
-) -> dict[str, Any]:
-    """What --json prints; seconds_reading is all but tuning and solving: files, attributes, columns."""
-    solving = tagger.result_.seconds
-    tuning = stages["training"] - stages["tuning"] if stages else 0.0
-    report = {
-        "objective": tagger.objective_, "gap": tagger.gap_, "relative_gap": tagger.result_.relative_gap,
-        "kkt_violation": tagger.kkt_violation_, "status": tagger.status_.name, "n_candidates": tagger.n_candidates_,
-        "n_columns": tagger.n_columns_, "n_active": tagger.n_active_, "n_passes": tagger.result_.n_passes,
-        "seconds_reading": time.perf_counter() - began - tuning - solving, "seconds_solving": solving,
-    }  # fmt: skip
-    if stages:
-        report["seconds_tuning"] = tuning
-    if development is not None:
-        report |= _dev_report(development.labels, tagger.predict(development.tokens))
-    return report
-
-
-def save_model(tagger: VCRF, layout: Layout, output: Path) -> None:
-    """Write the model, which remembers where the training data had its labels."""
-    from dataclasses import replace
-
-    model = tagger.model_
-    if model.facts is not None:
-        tagger.model_ = replace(model, facts=model.facts.with_layout(layout))
-    tagger.save(output)
-
-
-def print_report(report: dict[str, Any], output: Path) -> None:
-    """What is told of a training on stdout."""
-    if "dev_token_error" in report:
-        low, high = report["dev_token_error_interval"]
-        typer.echo(f"development token error {report['dev_token_error']:.2%} ({low:.2%} to {high:.2%})")
-    tuning = f"{report['seconds_tuning']:.1f} s tuning, " if "seconds_tuning" in report else ""
-    typer.echo(
-        f"{output}: {report['n_active']:,} features of {report['n_candidates']:,} candidates in "
-        f"{report['n_columns']:,} columns; objective {report['objective']:.6g}, relative gap "
-        f"{report['relative_gap']:.1e}; {report['seconds_reading']:.1f} s reading, {tuning}"
-        f"{report['seconds_solving']:.1f} s solving"
-    )

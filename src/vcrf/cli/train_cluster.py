@@ -39,7 +39,8 @@ def check_cluster(given: dict[str, Any]) -> None:
 
 def train_on_cluster(given: dict[str, Any], began: float) -> None:
     """Train on files that the workers read, and write the model."""
-    from vcrf.cli.train import estimator, print_report, save_model, training_report, watched
+    from vcrf.cli.train import estimator
+    from vcrf.cli.training import print_report, save_model, training_report, watched
     from vcrf.data.parts import parts_of_files
     from vcrf.estimators.cluster import fit_blocks
 

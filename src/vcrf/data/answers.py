@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from vcrf.data.blocks import Block
+from vcrf.data.blocks import LineBlock
 from vcrf.errors import InputError
 
 ACCEPT, OPEN = "accept", "none"
@@ -29,7 +29,7 @@ def is_accepted(answer: Any, where: str) -> bool | None:
     return bool(answer == ACCEPT)
 
 
-def accepted_blocks(blocks: Iterable[Block], name: str) -> Iterator[Block]:
+def accepted_blocks(blocks: Iterable[LineBlock], name: str) -> Iterator[LineBlock]:
     """Leave out suggestions of CoNLL-U that nobody has accepted; those without an answer are told by a warning.
 
     Raises
@@ -59,7 +59,7 @@ def say_left_out(name: str, n_open: int, n: int, what: str) -> None:
         warnings.warn(f"{name}: {n_open:,} of {n:,} {what} have no answer yet and are left out.", stacklevel=3)
 
 
-def answer_of(block: Block, name: str) -> bool | None:
+def answer_of(block: LineBlock, name: str) -> bool | None:
     """Of the comments before the first token; a sentence that is no suggestion has its labels from a person."""
     found: dict[str, tuple[str, int]] = {}
     for number, line in enumerate(block.lines, block.first_line):

@@ -11,7 +11,7 @@ from vcrf.errors import InputError
 _SPLIT = re.compile(r"#\s*split\s*=\s*(.*?)\s*$")
 
 
-class Block(NamedTuple):
+class LineBlock(NamedTuple):
     """Consecutive lines without a blank one.
 
     Parameters
@@ -26,7 +26,7 @@ class Block(NamedTuple):
     lines: list[str]
 
 
-def split_blocks(content: str, boundaries: tuple[str, ...] = (), first_line: int = 1) -> Iterator[Block]:
+def split_blocks(content: str, boundaries: tuple[str, ...] = (), first_line: int = 1) -> Iterator[LineBlock]:
     r"""Cut a text at its blank lines.
 
     Parameters
@@ -49,15 +49,15 @@ def split_blocks(content: str, boundaries: tuple[str, ...] = (), first_line: int
     for number, line in enumerate(content.split("\n"), first_line):
         if not line or line.isspace() or line.startswith(boundaries):
             if lines:
-                yield Block(number - len(lines), lines)
+                yield LineBlock(number - len(lines), lines)
                 lines = []
         else:
             lines.append(line)
     if lines:
-        yield Block(number + 1 - len(lines), lines)
+        yield LineBlock(number + 1 - len(lines), lines)
 
 
-def select_split(blocks: Iterable[Block], split: str | Collection[str], name: str) -> Iterator[Block]:
+def select_split(blocks: Iterable[LineBlock], split: str | Collection[str], name: str) -> Iterator[LineBlock]:
     """Keep the blocks whose comment `# split = NAME` gives a wanted name, as they come.
 
     Parameters
@@ -104,7 +104,7 @@ def _listed(names: set[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
 
 
-def split_name(block: Block) -> str | None:
+def split_name(block: LineBlock) -> str | None:
     """Return NAME of the comment `# split = NAME` before the first token, or None without one."""
     for line in block.lines:
         if not line.startswith("#"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sys import intern
 from typing import TypeAlias
 
-from vcrf.data.blocks import Block
+from vcrf.data.blocks import LineBlock
 from vcrf.data.corpus import Sentence
 from vcrf.errors import InputError
 
@@ -21,7 +21,7 @@ _split_on_blanks = re.compile(r"[^ \t]+").findall
 _KEY_VALUE = re.compile(r"#\s*[\w.:-]+\s*=")
 
 
-def parse_columns(blocks: Iterable[Block], name: str, sample: str, form: int, tag: int) -> Iterator[Sentence]:
+def parse_columns(blocks: Iterable[LineBlock], name: str, sample: str, form: int, tag: int) -> Iterator[Sentence]:
     """Read token and label of each line.
 
     Parameters
@@ -55,7 +55,7 @@ def parse_columns(blocks: Iterable[Block], name: str, sample: str, form: int, ta
             )
 
 
-def token_rows(block: Block, name: str, sample: str, needed: tuple[int, ...]) -> list[tuple[int, list[str]]]:
+def token_rows(block: LineBlock, name: str, sample: str, needed: tuple[int, ...]) -> list[tuple[int, list[str]]]:
     """Fields of each token of a block, with the index of its line; the `needed` ones must not be empty."""
     split_line, is_comment = field_splitter(sample), comment_test(sample)
     numbered = [

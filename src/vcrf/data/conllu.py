@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from sys import intern
 
-from vcrf.data.blocks import Block
+from vcrf.data.blocks import LineBlock
 from vcrf.data.bundles import join_columns
 from vcrf.data.corpus import Sentence
 from vcrf.errors import InputError
@@ -27,7 +27,7 @@ def looks_like_conllu(line: str) -> bool:
 
 
 def parse_conllu(
-    blocks: Iterable[Block], name: str, form: int, tag: int, tags: tuple[int, ...] = ()
+    blocks: Iterable[LineBlock], name: str, form: int, tag: int, tags: tuple[int, ...] = ()
 ) -> Iterator[Sentence]:
     """Read the words of each block; multiword ranges (1-2) and empty nodes (1.1) are left out.
 
@@ -68,7 +68,7 @@ def parse_conllu(
 
 
 def _bundles(
-    rows: list[list[str]], tags: tuple[int, ...], known: dict[tuple[str, ...], str], block: Block, name: str
+    rows: list[list[str]], tags: tuple[int, ...], known: dict[tuple[str, ...], str], block: LineBlock, name: str
 ) -> tuple[str, ...]:
     """The bundle of each word; `known` are those of fields that were seen before."""
     names, labels = [FIELDS[tag] for tag in tags], []
@@ -83,14 +83,14 @@ def _bundles(
     return tuple(labels)
 
 
-def _line_of_word(block: Block, word: int) -> int:
+def _line_of_word(block: LineBlock, word: int) -> int:
     """The line number of a word of a block, from 0; ranges and empty nodes are none."""
     numbered = enumerate(block.lines, block.first_line)
     numbers = [i for i, line in numbered if line[0] != "#" and not _SKIPPED_ID.fullmatch(line.split("\t", 1)[0])]
     return numbers[word]
 
 
-def word_rows(block: Block, name: str) -> list[tuple[int, list[str]]]:
+def word_rows(block: LineBlock, name: str) -> list[tuple[int, list[str]]]:
     """Fields of each word of a block, with the index of its line; nothing is asked of the labels.
 
     Raises
@@ -107,13 +107,13 @@ def word_rows(block: Block, name: str) -> list[tuple[int, list[str]]]:
     return numbered
 
 
-def _line_of(block: Block, row: int) -> int:
+def _line_of(block: LineBlock, row: int) -> int:
     """Return the line number of the block's row-th line that is no comment."""
     numbers = [number for number, line in enumerate(block.lines, block.first_line) if line[0] != "#"]
     return numbers[row]
 
 
-def _check_field_counts(rows: list[list[str]], block: Block, name: str) -> None:
+def _check_field_counts(rows: list[list[str]], block: LineBlock, name: str) -> None:
     for index, row in enumerate(rows):
         if len(row) != _N_FIELDS:
             hint = (
@@ -132,7 +132,7 @@ def _ids_are_sequential(rows: list[list[str]]) -> bool:
     return [row[0] for row in rows] == [str(number) for number in range(1, len(rows) + 1)]
 
 
-def _words(rows: list[list[str]], block: Block, name: str) -> list[list[str]]:
+def _words(rows: list[list[str]], block: LineBlock, name: str) -> list[list[str]]:
     words: list[list[str]] = []
     for index, row in enumerate(rows):
         if _SKIPPED_ID.fullmatch(row[0]):
@@ -153,7 +153,7 @@ def _words(rows: list[list[str]], block: Block, name: str) -> list[list[str]]:
     return words
 
 
-def _raise_missing(block: Block, name: str, form: int, tag: int | None) -> None:
+def _raise_missing(block: LineBlock, name: str, form: int, tag: int | None) -> None:
     """Find the word without form or label and raise; `_` is a form but not a label."""
     for number, line in enumerate(block.lines, block.first_line):
         fields = line.split("\t")

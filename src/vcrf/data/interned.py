@@ -56,7 +56,7 @@ class InternedCorpus(Corpus):
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence]) -> InternedCorpus:
         """Number the tokens and labels of sentences as they come."""
-        tokens, labels, sources = _Builder(), _Builder(), _Sources()
+        tokens, labels, sources = _InternedBuilder(), _InternedBuilder(), _Sources()
         for sentence in sentences:
             tokens.add(sentence.tokens)
             labels.add(sentence.labels)
@@ -72,7 +72,7 @@ class InternedCorpus(Corpus):
         return tuple(sorted(self.labels.strings))
 
 
-class _Builder:
+class _InternedBuilder:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._ids, self._ends = array("I"), array("q", [0])

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 from vcrf.data.annotations import looks_like_annotations
-from vcrf.data.blocks import Block
+from vcrf.data.blocks import LineBlock
 from vcrf.data.columns import BOUNDARIES, column_number, field_splitter, token_rows
 from vcrf.data.conllu import FIELDS, word_rows
 from vcrf.data.layout import Layout, conllu_layout, is_conllu
@@ -325,7 +325,7 @@ class ConlluReader:
     def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]:
         return _grouped(pieces, first_line, self.name, (), self._parse)
 
-    def _parse(self, block: Block) -> list[tuple[int, str]]:
+    def _parse(self, block: LineBlock) -> list[tuple[int, str]]:
         form = self.layout.form
         rows = [(index, fields[form]) for index, fields in word_rows(block, self.name)]
         for index, token in rows:
@@ -358,7 +358,7 @@ class ColumnReader:
     def sentences(self, pieces: Iterable[list[str]], first_line: int = 1) -> Iterator[list[RawSentence]]:
         return _grouped(pieces, first_line, self.name, BOUNDARIES, self._parse)
 
-    def _parse(self, block: Block) -> list[tuple[int, str]]:
+    def _parse(self, block: LineBlock) -> list[tuple[int, str]]:
         rows = token_rows(block, self.name, self.sample, (self.layout.form,))
         return [(index, fields[self.layout.form]) for index, fields in rows]
 
@@ -403,7 +403,7 @@ def with_notes(misc: str, notes: Notes) -> str:
 class _Parse(Protocol):
     """Index of the line, and token, of each token of a block of lines without their ends."""
 
-    def __call__(self, block: Block, /) -> list[tuple[int, str]]: ...
+    def __call__(self, block: LineBlock, /) -> list[tuple[int, str]]: ...
 
 
 def _grouped(
@@ -438,7 +438,7 @@ def _sentence(lines: list[str], first_line: int, parse: _Parse) -> RawSentence:
     bodies = content.split("\n") if "\r" not in content else [_cut_end(line)[0] for line in lines]
     while _is_blank(bodies[-1]):
         bodies.pop()
-    rows = parse(Block(first_line, bodies))
+    rows = parse(LineBlock(first_line, bodies))
     return RawSentence(first_line, lines, [index for index, _ in rows], [token for _, token in rows])
 
 

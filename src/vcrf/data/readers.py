@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from vcrf.data.annotations import looks_like_annotations, parse_annotations
 from vcrf.data.answers import accepted_blocks, say_left_out
-from vcrf.data.blocks import Block, select_split, split_blocks
+from vcrf.data.blocks import LineBlock, select_split, split_blocks
 from vcrf.data.columns import BOUNDARIES, field_splitter, parse_columns
 from vcrf.data.conllu import FIELDS, parse_conllu
 from vcrf.data.corpus import Corpus, Sentence
@@ -18,7 +18,7 @@ from vcrf.data.docbin import is_docbin, read_docbin, trained_tag
 from vcrf.data.layout import Layout, column_layout, conllu_layout, is_conllu
 from vcrf.data.pieces import whole_sentences
 from vcrf.data.stream import Piece, stream_name, stream_pieces
-from vcrf.data.text import Source, Text, read_text
+from vcrf.data.text import DecodedText, Source, read_text
 from vcrf.errors import InputError
 
 Format: TypeAlias = Literal["conllu", "columns", "annotations"]
@@ -106,7 +106,11 @@ def read_with_layout(
 
 
 def _layout_of(
-    text: Text | _Streamed, tag: str | int | None, format_name: str | None, form: int | None, trained: Layout | None
+    text: DecodedText | _Streamed,
+    tag: str | int | None,
+    format_name: str | None,
+    form: int | None,
+    trained: Layout | None,
 ) -> tuple[Layout, str]:
     """Format and columns of a text, and its first line with data."""
     sample = _first_data_line(text)
@@ -124,7 +128,7 @@ def layout_of_file(
     return _layout_of(_streamed(path), tag, format_name, form, None)
 
 
-def parsed(blocks: Iterable[Block], name: str, layout: Layout, sample: str) -> Iterator[Sentence]:
+def parsed(blocks: Iterable[LineBlock], name: str, layout: Layout, sample: str) -> Iterator[Sentence]:
     """The sentences of blocks of a file; `sample` is its first line with data."""
     if layout.format == "conllu":
         return parse_conllu(blocks, name, layout.form, layout.tag, layout.tags)
@@ -138,7 +142,7 @@ class _Streamed(NamedTuple):
     content: str
     pieces: Iterator[Piece]
 
-    def blocks(self, boundaries: tuple[str, ...]) -> Iterator[Block]:
+    def blocks(self, boundaries: tuple[str, ...]) -> Iterator[LineBlock]:
         for piece in whole_sentences(self.pieces, is_line=False):
             yield from split_blocks(_content(piece, self.name), boundaries, piece.first_line)
 
@@ -158,7 +162,7 @@ def _content(piece: Piece, name: str) -> str:
     return content.removeprefix("\ufeff") if piece.first_line == 1 else content
 
 
-def _answered(text: Text) -> Corpus:
+def _answered(text: DecodedText) -> Corpus:
     """Sentences that a person has labelled, in a file of an annotation tool."""
     tasks = list(parse_annotations(text.content, text.name))
     corpus = Corpus.from_sentences([task for task in tasks if task is not None])
@@ -210,8 +214,8 @@ def _columns_of(
 
 
 def _blocks(
-    text: Text | _Streamed, split: str | Collection[str] | None, boundaries: tuple[str, ...]
-) -> Iterable[Block]:  # fmt: skip
+    text: DecodedText | _Streamed, split: str | Collection[str] | None, boundaries: tuple[str, ...]
+) -> Iterable[LineBlock]:  # fmt: skip
     blocks = text.blocks(boundaries) if isinstance(text, _Streamed) else split_blocks(text.content, boundaries)
     return blocks if split is None else select_split(blocks, split, text.name)
 
@@ -230,7 +234,7 @@ def _no_sentences(name: str) -> InputError:
     )
 
 
-def _first_data_line(text: Text | _Streamed) -> str:
+def _first_data_line(text: DecodedText | _Streamed) -> str:
     """Return the first line that is surely no comment; if all begin with `#`, the first of those."""
     first = ""
     for block in split_blocks(text.content, BOUNDARIES):

@@ -20,7 +20,7 @@ _PIECE = 1 << 24
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
 
 
-class Text(NamedTuple):
+class DecodedText(NamedTuple):
     r"""Decoded content and the name that error messages use for it.
 
     Parameters
@@ -35,7 +35,7 @@ class Text(NamedTuple):
     content: str
 
 
-def read_text(source: Source) -> Text:
+def read_text(source: Source) -> DecodedText:
     """Read all of a text, decompressed.
 
     Parameters
@@ -58,7 +58,7 @@ def read_text(source: Source) -> Text:
     if "\r" in content:
         content = content.replace("\r\n", "\n")
     check_nul(content, name)
-    return Text(name, content)
+    return DecodedText(name, content)
 
 
 def compression_suffix(name: str) -> str:

@@ -18,7 +18,7 @@ from vcrf.problem import MAX_ARCS
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.patterns import Graph
+    from vcrf.kernels.patterns import PatternArrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class TagPatterns:
     """The tag patterns of a model as an automaton; `own` (n_arcs,) are the scores of plain ones of 3 labels or more."""
 
     automaton: PatternAutomaton
-    graph: Graph
+    graph: PatternArrays
     own: Floats
 
 
@@ -134,7 +134,7 @@ class PatternPotentials(Potentials):
         return score
 
     @cached_property
-    def _local_arcs(self) -> kernels.patterns.LocalArcs:
+    def _local_arcs(self) -> kernels.scores.LocalArcs:
         arcs = find_arcs(self._plan.automaton, self.local.size, self.local.code)
         factor = np.exp(np.clip(self.local.score, -700.0, 700.0))
-        return kernels.patterns.LocalArcs(self.local.ptr, arcs.astype(np.uint32), self.local.score, factor)
+        return kernels.scores.LocalArcs(self.local.ptr, arcs.astype(np.uint32), self.local.score, factor)

@@ -33,7 +33,7 @@ class AttributeScorer:
         self._order, self._single = patterns.order, patterns.single
         self._arcs = sum_tables(patterns.tables, patterns.n_labels, self._order)
         self._pairs = sum_tables(patterns.tables, patterns.n_labels, 2)
-        self._known = _Known(find_rows)
+        self._known = _KnownEntries(find_rows)
         self._no_pattern = np.zeros(0, np.uint32)
 
     def potentials(self, sentences: Sequence[Sequence[Any]]) -> Potentials:
@@ -44,7 +44,7 @@ class AttributeScorer:
         patterns, (single, _, labels, weights) = self._patterns, self._single
         node = np.zeros((len(sizes), patterns.n_labels))
         kernels.decode.add_entries(sizes, entries, *known.table(), single, labels, weights, node)
-        none = kernels.decode.PatternScores(
+        none = kernels.scores.LocalScores(
             np.zeros(len(sizes) + 1, np.int64), self._no_pattern, self._no_pattern, np.zeros(0)
         )
         return Potentials(ptr, node, patterns.tables, none, self._order, self._arcs)
@@ -60,14 +60,14 @@ class AttributeScorer:
         best: list[int] = flat.tolist()
         return best
 
-    def _known_now(self) -> _Known:
+    def _known_now(self) -> _KnownEntries:
         if len(self._known.reader) > MAX_ENTRIES:
             # Other threads may be using the old one, which is left as it is.
-            self._known = _Known(self._find_rows)
+            self._known = _KnownEntries(self._find_rows)
         return self._known
 
 
-class _Known:
+class _KnownEntries:
     """Entries read so far, with the row and the value of each; these never change."""
 
     def __init__(self, find_rows: Callable[[UInts64], UInts32]) -> None:

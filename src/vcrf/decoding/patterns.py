@@ -125,11 +125,11 @@ def _local_patterns(longer: PatternRows, positions: UInts32, rows: UInts32, valu
     return _Local(positions[occurrence].astype(np.int64), longer.lengths[entry], longer.codes[entry], score)
 
 
-def _by_token(found: list[_Local], n_tokens: int) -> kernels.decode.PatternScores:
+def _by_token(found: list[_Local], n_tokens: int) -> kernels.scores.LocalScores:
     positions = np.concatenate([np.zeros(0, np.int64), *(part.positions for part in found)])
     order = np.argsort(positions, kind="stable")
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(positions, minlength=n_tokens))])
-    return kernels.decode.PatternScores(
+    return kernels.scores.LocalScores(
         ptr,
         np.concatenate([np.zeros(0, np.uint32), *(part.size for part in found)])[order],
         np.concatenate([np.zeros(0, np.uint32), *(part.code for part in found)])[order],

@@ -16,7 +16,7 @@ from vcrf.lattice import DenseLattice, Lattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.decode import ArcTables, PatternScores
+    from vcrf.kernels.scores import LocalScores, ScoreTables
 
 # A gigabyte of arcs in one lattice.
 MAX_LATTICE = 1 << 27
@@ -41,9 +41,9 @@ class Potentials:
     sent_ptr: Ints
     node: Floats
     tables: dict[int, Floats]
-    local: PatternScores
+    local: LocalScores
     order: int
-    arcs: ArcTables | None = None
+    arcs: ScoreTables | None = None
 
     def __len__(self) -> int:
         return len(self.sent_ptr) - 1
@@ -141,11 +141,11 @@ class Potentials:
         return [flat[first:last] for first, last in pairwise(self.sent_ptr.tolist())]
 
     @cached_property
-    def _arc_tables(self) -> ArcTables:
+    def _arc_tables(self) -> ScoreTables:
         return sum_tables(self.tables, self.n_labels, self.order) if self.arcs is None else self.arcs
 
 
-def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> kernels.decode.ArcTables:
+def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> kernels.scores.ScoreTables:
     """Scores of plain tag patterns of all lengths, summed for arcs of each depth."""
     depths = [np.zeros(n_labels)]
     for k in range(2, order + 1):
@@ -153,15 +153,15 @@ def sum_tables(tables: dict[int, Floats], n_labels: int, order: int) -> kernels.
         depths.append(np.tile(depths[-1], n_labels) + tables.get(k, 0.0))
     offsets = np.cumsum([0, 0, *map(len, depths)], dtype=np.int64)
     full = np.ascontiguousarray(depths[-1].reshape(n_labels, -1).T).reshape(-1)
-    return kernels.decode.ArcTables(offsets, np.concatenate(depths), full)
+    return kernels.scores.ScoreTables(offsets, np.concatenate(depths), full)
 
 
-def take_tokens(scores: Potentials, sentences: Ints) -> tuple[Ints, Floats, kernels.decode.PatternScores]:
+def take_tokens(scores: Potentials, sentences: Ints) -> tuple[Ints, Floats, kernels.scores.LocalScores]:
     """Pointers, node scores and local patterns of the chosen sentences."""
     ptr, tokens = _rows(scores.sent_ptr, sentences)
     local_ptr, entries = _rows(scores.local.ptr, tokens)
     size, code, score = scores.local.size[entries], scores.local.code[entries], scores.local.score[entries]
-    return ptr, scores.node[tokens], kernels.decode.PatternScores(local_ptr, size, code, score)
+    return ptr, scores.node[tokens], kernels.scores.LocalScores(local_ptr, size, code, score)
 
 
 def _rows(ptr: Ints, rows: Ints) -> tuple[Ints, Ints]:

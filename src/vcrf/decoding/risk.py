@@ -33,7 +33,7 @@ def _token_risks(scores: Potentials, costs: Floats) -> Potentials:
     is_bound = pairs is not None and np.isneginf(pairs).any()
     tables = {2: np.where(np.isneginf(pairs), -np.inf, 0.0)} if pairs is not None and is_bound else {}
     none = np.empty(0, np.uint32)
-    local = kernels.decode.PatternScores(np.zeros(len(node) + 1, np.int64), none, none, np.empty(0))
+    local = kernels.scores.LocalScores(np.zeros(len(node) + 1, np.int64), none, none, np.empty(0))
     return Potentials(scores.sent_ptr, node, tables, local, order=2 if is_bound else 1)
 
 

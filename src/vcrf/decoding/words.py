@@ -22,7 +22,7 @@ from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 
 if TYPE_CHECKING:
     from vcrf.classes import WordClasses
-    from vcrf.kernels.decode import PatternScores
+    from vcrf.kernels.scores import LocalScores
     from vcrf.kernels.words import KnownTypes
     from vcrf.model import Model
 
@@ -86,7 +86,7 @@ class WordScorer:
                 node,
             )  # fmt: skip
             none = np.zeros(0, np.uint32)
-            local = kernels.decode.PatternScores(np.zeros(len(types) + 1, np.int64), none, none, np.zeros(0))
+            local = kernels.scores.LocalScores(np.zeros(len(types) + 1, np.int64), none, none, np.zeros(0))
         if self._patterns is None:
             return Potentials(sent_ptr, node, self._tables, local, self._order, self._arcs)
         return PatternPotentials(sent_ptr, node, self._tables, local, self._order, None, self._patterns)
@@ -173,7 +173,7 @@ class _KnownWords:
         self.types = kernels.words.KnownTypes(
             np.zeros((0, rules.n_window_readings), np.uint64),
             np.zeros((0, n_offsets, rules.n_labels)),
-            kernels.decode.PatternScores(np.zeros(1, np.int64), none, none, np.zeros(0)),
+            kernels.scores.LocalScores(np.zeros(1, np.int64), none, none, np.zeros(0)),
         )
         self._add_types(np.full((len(rules.readings), 1), kernels.words.BOUNDARY), is_boundary=True)
 
@@ -234,7 +234,7 @@ class _KnownWords:
         local = types.local._replace(ptr=_grown(types.local.ptr, n_types * n_offsets + 1))
         return types._replace(readings=_grown(types.readings, n_types), node=_grown(types.node, n_types), local=local)
 
-    def _with_local(self, local: PatternScores, rows: UInts32, counts: Ints) -> PatternScores:
+    def _with_local(self, local: LocalScores, rows: UInts32, counts: Ints) -> LocalScores:
         """Append the longer patterns of new types: rows are (n_types, n_templates), counts (n_types, G)."""
         longer, first, start = self._rules.longer, self._n_types * len(self._rules.offsets), self._n_local()
         ends = start + np.cumsum(counts)
@@ -276,10 +276,10 @@ def _readings(rules: list[tuple[Template, int, int]]) -> list[tuple[str, WordCla
     return list(dict.fromkeys(reading for source, _, _ in rules for reading in source.readings))
 
 
-def _patterns(model: Model, which: Bools) -> kernels.decode.PatternScores:
+def _patterns(model: Model, which: Bools) -> kernels.scores.LocalScores:
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(which)])[model.ptr]
     ptr = np.concatenate([np.zeros(1, np.int64), before])
-    return kernels.decode.PatternScores(ptr, model.lengths[which], model.codes[which], model.weights[which])
+    return kernels.scores.LocalScores(ptr, model.lengths[which], model.codes[which], model.weights[which])
 
 
 def _grown(array: NDArray[Scalar], n: int) -> NDArray[Scalar]:

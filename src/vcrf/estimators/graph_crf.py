@@ -33,13 +33,14 @@ from vcrf.estimators.trained import Trained
 from vcrf.families.text import Text
 from vcrf.graphs.example import as_graphs, edges_of
 from vcrf.graphs.inference import GraphInference, is_tight
-from vcrf.graphs.layout import Layout, make_layout
+from vcrf.graphs.layout import GraphLayout, make_layout
 from vcrf.graphs.reading import collect, read_parts, skeletons
 from vcrf.losses import Loss, get_loss
 from vcrf.model.build import build_model
 from vcrf.model.graphs import GraphModel, classes_of
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.result import Callback, SolverResult
+from vcrf.solvers.run import RunOptions
 from vcrf.types import Floats, Label
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Decoded(NamedTuple):
 class _Scored(NamedTuple):
     """Graphs with the scores of all their parts."""
 
-    layout: Layout
+    layout: GraphLayout
     inference: GraphInference
     scores: Floats
     text: Text
@@ -201,7 +202,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         given = getattr(self, name)
         return self._recipe.value(name, n_examples) if is_open(name, given) else given
 
-    def _tol(self, layout: Layout) -> float:
+    def _tol(self, layout: GraphLayout) -> float:
         """The relative gap to reach: a relaxed problem is farther from the exact one than its last digits."""
         is_relaxed = self.tol is None and not layout.is_exact.all()
         return _RELAXED_TOL if is_relaxed else float(self._value("tol"))
@@ -224,10 +225,10 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
 
         problem = data.problem
         loss = graph_loss(self._loss(), data)
-        running: dict[str, Any] = {
-            "tol": self._tol(problem.layout), "max_passes": self.max_passes, "threads": n_threads(self.n_jobs),
-            "callback": combined_callback(self.callback, self.verbose), "start": start,
-        }  # fmt: skip
+        how = RunOptions(
+            self._tol(problem.layout), self.max_passes, n_threads(self.n_jobs),
+            combined_callback(self.callback, self.verbose),
+        )  # fmt: skip
         if self._value("norm") == "family":
             raise InputError("`norm='family'` is for sequences: use 'l1', 'l2', 'elastic', 'lp' or 'group'.")
         if self.surrogate == "m3n" and self._value("norm") == "lp":
@@ -235,13 +236,13 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         if self.surrogate == "m3n":
             if self._value("norm") == "group":
                 raise InputError("`surrogate='m3n'` of graphs has no group norm: use `norm='l2'` or 'elastic'.")
-            return solve_graph_max(problem, penalty, choose_graph_max(problem, loss), **running)
+            return solve_graph_max(problem, penalty, choose_graph_max(problem, loss), how, start)
         choice = choose_graphs(problem, self.surrogate, loss)
         if self._value("norm") == "group":
             if not problem.layout.is_exact.all():
                 raise InputError("`norm='group'` needs exact sums: raise `max_table`, or use `norm='elastic'`.")
-            return solve_group(problem, penalty, choice, **running)
-        return solve(problem, penalty, surrogate=choice, **running)
+            return solve_group(problem, penalty, choice, how, start)
+        return solve(problem, penalty, surrogate=choice, start=start, **vars(how))
 
     # ----- what the fitted model says
 
@@ -420,7 +421,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
             scores[layout.node_scores[~mask]] = -np.inf
         return _Scored(layout, GraphInference(layout, n_threads(self.n_jobs)), scores, text)
 
-    def _check_possible(self, layout: Layout, mask: Any) -> None:
+    def _check_possible(self, layout: GraphLayout, mask: Any) -> None:
         starts = np.cumsum(layout.cards) - layout.cards
         nothing = np.flatnonzero(~np.logical_or.reduceat(mask, starts)) if len(starts) else np.zeros(0, np.int64)
         if len(nothing):
@@ -430,13 +431,13 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
                 f"Example {i}, node {v - int(layout.variable_ptr[i])}: `allowed` has no label that the model knows."
             )
 
-    def _listed(self, layout: Layout, y: Any) -> list[list[Label]]:
+    def _listed(self, layout: GraphLayout, y: Any) -> list[list[Label]]:
         return [
             self._names(layout, i, y[first:last])
             for i, (first, last) in enumerate(pairwise(layout.variable_ptr.tolist()))
         ]
 
-    def _names(self, layout: Layout, i: int, y: Any) -> list[Label]:
+    def _names(self, layout: GraphLayout, i: int, y: Any) -> list[Label]:
         types = layout.skeletons[i].types.tolist()
         return [layout.kinds.labels[t][value] for t, value in zip(types, y.tolist(), strict=True)]
 

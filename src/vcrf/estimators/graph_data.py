@@ -14,7 +14,7 @@ from vcrf.arguments.open_labels import is_open, named
 from vcrf.complexity.report import model_families
 from vcrf.errors import InputError
 from vcrf.graphs.example import as_graphs
-from vcrf.graphs.layout import Layout, make_layout
+from vcrf.graphs.layout import GraphLayout, make_layout
 from vcrf.graphs.reading import RawGraphs, Scale, collect, find_kinds, has_features, read_parts, skeletons
 from vcrf.losses import Loss
 from vcrf.model.graphs import GraphModel
@@ -152,7 +152,7 @@ def _classes(raw: RawGraphs, y: list[list[Any]]) -> list[tuple[Label, ...]]:
     return classes
 
 
-def _numbers(layout: Layout, y: list[list[Any]]) -> tuple[UInts32, Bools | None]:
+def _numbers(layout: GraphLayout, y: list[list[Any]]) -> tuple[UInts32, Bools | None]:
     """Values of all variables, of one that is open the first that is allowed; and what is allowed, if some are open."""
     number = [{label: i for i, label in enumerate(labels)} for labels in layout.kinds.labels]
     flat = list(chain.from_iterable(y))
@@ -166,7 +166,7 @@ def _numbers(layout: Layout, y: list[list[Any]]) -> tuple[UInts32, Bools | None]
     return out, allowed_values(layout, flat)
 
 
-def allowed_values(layout: Layout, choices: Sequence[Any]) -> Bools:
+def allowed_values(layout: GraphLayout, choices: Sequence[Any]) -> Bools:
     """Whether each value of each variable is allowed: by None any, by a label or a set what it says."""
     number = [{label: i for i, label in enumerate(labels)} for labels in layout.kinds.labels]
     starts = np.cumsum(layout.cards) - layout.cards

@@ -16,7 +16,7 @@ import numpy as np
 
 from vcrf.families.text import Text
 from vcrf.graphs.inference import GraphInference
-from vcrf.graphs.layout import Layout
+from vcrf.graphs.layout import GraphLayout
 from vcrf.model.graphs import GraphModel
 from vcrf.types import Floats, Ints, Label
 
@@ -54,7 +54,7 @@ class NodeExplanation:
     contributions: list[PartContribution]
 
 
-def explain_graph(model: GraphModel, text: Text, layout: Layout, scores: Floats) -> list[NodeExplanation]:
+def explain_graph(model: GraphModel, text: Text, layout: GraphLayout, scores: Floats) -> list[NodeExplanation]:
     """Explain the label of every node of one graph. The time grows with the square of the number of nodes."""
     infer = GraphInference(layout)
     best = infer.best(scores).y
@@ -66,7 +66,7 @@ def explain_graph(model: GraphModel, text: Text, layout: Layout, scores: Floats)
 
 
 def _explain(
-    v: int, model: GraphModel, layout: Layout, infer: GraphInference, scores: Floats, best: Ints, parts: Floats,
+    v: int, model: GraphModel, layout: GraphLayout, infer: GraphInference, scores: Floats, best: Ints, parts: Floats,
     at: list[list[tuple[int, float]]],
 ) -> NodeExplanation:  # fmt: skip
     first, card = int(layout.score_ptr[v]), int(layout.cards[v])
@@ -86,7 +86,7 @@ def _explain(
 
 
 def _contributions(
-    model: GraphModel, layout: Layout, best: Ints, other: Ints, at: list[list[tuple[int, float]]]
+    model: GraphModel, layout: GraphLayout, best: Ints, other: Ints, at: list[list[tuple[int, float]]]
 ) -> list[PartContribution]:
     """Features in one of two labellings and not in the other, the largest first."""
     ours, theirs = layout.entries(best) - layout.score_ptr[:-1], layout.entries(other) - layout.score_ptr[:-1]

@@ -31,7 +31,7 @@ from vcrf.errors import InputError
 from vcrf.families import Text
 from vcrf.model.build import keys_of_columns, split_features
 from vcrf.model.model import Lookup, plain_patterns
-from vcrf.model.spreading import Rows, spread_components
+from vcrf.model.spreading import WeightRows, spread_components
 from vcrf.penalties import BoundPenalty
 from vcrf.problem import Problem
 from vcrf.solvers.result import IterationRecord
@@ -146,7 +146,7 @@ class DevelopmentSet:
         kept = np.flatnonzero(np.append(self.attributes, -1)[rows] == ids)
         counts = np.bincount(rows[kept], minlength=len(self.attributes))
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        found = Rows(ptr, entries.lengths[kept], entries.codes[kept], entries.weights[kept])
+        found = WeightRows(ptr, entries.lengths[kept], entries.codes[kept], entries.weights[kept])
         if self.problem.components is not None:
             found = spread_components(self.problem.components, self.problem.component_kind, *found)
         sources = (self.attributes // len(self.problem.columns))[np.repeat(np.arange(len(counts)), np.diff(found.ptr))]

@@ -64,10 +64,7 @@ class _MaxEstimator(VCRF):
         is_group = self._form()["norm"] == "group"
         check_lattice(self.inference)
         problem = data.problem
-        return solve_max(
-            problem, self._penalty(data), data.surrogate, start=start,
-            watch=watch, is_group=is_group, lattice=self.inference, **self._running(),
-        )  # fmt: skip
+        return solve_max(problem, self._penalty(data), data.surrogate, self._running(watch), start, is_group)
 
 
 class M3N(_MaxEstimator):

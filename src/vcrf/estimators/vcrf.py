@@ -49,6 +49,7 @@ from vcrf.families.explicit import AttributeText
 from vcrf.model.fingerprints import joined
 from vcrf.problem import build_problem
 from vcrf.solvers.result import SolverResult, Status, Watch
+from vcrf.solvers.run import RunOptions
 from vcrf.tuning import TuneResult
 from vcrf.tuning.search import strength_order, tune
 from vcrf.types import Floats, Ints
@@ -345,24 +346,18 @@ class VCRF(Trained, Parameters):
         if self.solver != "certified":
             seed = int(generator_of(self.random_state or 0).integers(2**31))
             steps = Steps(self.rule, self.eta, self.eta_decay, self.kappa, seed, self.solver == "gd")
-            return solve_by_steps(
-                problem, self._penalty(data), data.surrogate.loss, steps, start=start, watch=watch, **self._running()
-            )
+            return solve_by_steps(problem, self._penalty(data), data.surrogate.loss, steps, self._running(watch), start)
         if self._form()["norm"] == "group":
-            return solve_group(
-                problem, self._penalty(data), data.surrogate, start=start,
-                watch=watch, lattice=self.inference, **self._running(),
-            )  # fmt: skip
+            return solve_group(problem, self._penalty(data), data.surrogate, self._running(watch), start)
         if self._form()["norm"] == "family":
             return solve_family_norms(
-                problem, self._penalty(data), data.surrogate, start=start,
-                watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
-            )  # fmt: skip
+                problem, self._penalty(data), data.surrogate, self._running(watch), start, dual_start=self.dual_start
+            )
         if self.radius is not None:
             return self._constrained(data, start, watch)
         return solve(
-            problem, self._penalty(data), surrogate=data.surrogate, start=start,
-            watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
+            problem, self._penalty(data), surrogate=data.surrogate, start=start, dual_start=self.dual_start,
+            **vars(self._running(watch)),
         )  # fmt: skip
 
     def _constrained(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
@@ -373,14 +368,13 @@ class VCRF(Trained, Parameters):
         if watch is not None:
             raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
         problem, penalty = data.problem, self._penalty(data)
-        running, every = self._running(), np.ones(len(data.problem.columns), bool)
-        tol = running.pop("tol")
-        objective = data.surrogate.build(problem, every, running["threads"], self.inference)
+        how, every = self._running(), np.ones(len(data.problem.columns), bool)
+        objective = data.surrogate.build(problem, every, how.threads, how.lattice)
 
         def penalised(factor: float, before: SolverResult | None, tol: float) -> SolverResult:
             return solve(
-                problem, penalty.times(factor), surrogate=data.surrogate, start=before, tol=tol,
-                lattice=self.inference, dual_start=self.dual_start, **running,
+                problem, penalty.times(factor), surrogate=data.surrogate, start=before, dual_start=self.dual_start,
+                **vars(replace(how, tol=tol)),
             )  # fmt: skip
 
         def value(features: Ints, w: Floats) -> float:
@@ -388,7 +382,7 @@ class VCRF(Trained, Parameters):
 
         try:
             return solve_constrained(
-                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=tol, start=start
+                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=how.tol, start=start
             )
         finally:
             objective.close()
@@ -409,11 +403,7 @@ class VCRF(Trained, Parameters):
         """The relative gap that training aims at."""
         return aimed_at(self._recipe, self._value("tol"))
 
-    def _running(self) -> dict[str, Any]:
+    def _running(self, watch: Watch | None = None) -> RunOptions:
         """How any solver is to run."""
-        return {
-            "tol": self._aim(),
-            "max_passes": self.max_passes,
-            "threads": n_threads(self.n_jobs),
-            "callback": combined_callback(self.callback, self.verbose),
-        }
+        callback = combined_callback(self.callback, self.verbose)
+        return RunOptions(self._aim(), self.max_passes, n_threads(self.n_jobs), callback, watch, self.inference)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vcrf.cluster import check_installed, connect
 from vcrf.errors import VcrfError
 from vcrf.experiments.scheduling import Blobs, Outcome, Outcomes, attempt
-from vcrf.experiments.tasks import Task
+from vcrf.experiments.tasks import PathTask
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -31,7 +31,7 @@ class DaskCluster:
         self.seconds_to_connect = seconds_to_connect
         check_installed()
 
-    def __call__(self, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
+    def __call__(self, tasks: Sequence[PathTask], blobs: Blobs) -> Outcomes:
         """Yield outcomes as they come; raise VcrfError when the scheduler is lost."""
         try:
             with self._connected() as client:
@@ -46,11 +46,11 @@ class DaskCluster:
         return connect(self.address, self.seconds_to_connect)
 
 
-def _run(client: Client, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
+def _run(client: Client, tasks: Sequence[PathTask], blobs: Blobs) -> Outcomes:
     from distributed import as_completed
 
     waiting = list(reversed(tasks))
-    running: dict[object, tuple[Task, Future]] = {}
+    running: dict[object, tuple[PathTask, Future]] = {}
     finished = as_completed(loop=client.loop)
 
     def fill() -> None:
@@ -73,7 +73,7 @@ def _run(client: Client, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
         client.cancel([future for _, future in running.values()])
 
 
-def _outcome(task: Task, future: Future) -> Outcome:
+def _outcome(task: PathTask, future: Future) -> Outcome:
     if future.status == "finished":
         outcome: Outcome = future.result()
         return outcome

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.tasks import PathPoint
 from vcrf.types import Floats
 
 LEVEL = 0.05
@@ -15,7 +15,7 @@ LEVEL = 0.05
 _TEST_OVER_TRAIN = 1.0 / 3.0
 
 
-def choose(points: Iterable[Point]) -> Point:
+def choose(points: Iterable[PathPoint]) -> PathPoint:
     """The smallest token error on validation; of equal ones the sparser model, then the stronger strengths."""
     return min(
         points,
@@ -23,7 +23,7 @@ def choose(points: Iterable[Point]) -> Point:
     )
 
 
-def l1_crf(points: Iterable[Point]) -> list[Point]:
+def l1_crf(points: Iterable[PathPoint]) -> list[PathPoint]:
     """The part of the grid that is the L1-CRF: complexity strength 0."""
     return [point for point in points if point.complexity_strength == 0.0]
 
@@ -32,7 +32,7 @@ def l1_crf(points: Iterable[Point]) -> list[Point]:
 class Summary:
     """Chosen models of all runs, and their errors on the test folds in per cent, (n_runs,) each."""
 
-    chosen: list[Point]
+    chosen: list[PathPoint]
 
     @property
     def token(self) -> Floats:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcrf.experiments.plan import Cell
-from vcrf.experiments.tasks import Point
+from vcrf.experiments.tasks import PathPoint
 from vcrf.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Points = Mapping[Cell, Mapping[int, list[Point]]]
+Points = Mapping[Cell, Mapping[int, list[PathPoint]]]
 _COUNTS = {"n_active": "weights, twins counted once", "n_attributes": "attributes, twins counted"}
 
 
@@ -39,7 +39,7 @@ def curves(results: Points) -> Figure:
     return figure
 
 
-def _axis(runs: Iterable[list[Point]], is_crf: bool = False) -> list[tuple[Point, ...]]:
+def _axis(runs: Iterable[list[PathPoint]], is_crf: bool = False) -> list[tuple[PathPoint, ...]]:
     """Points of all runs at each strength of an axis, from strong to weak. (0, 0) is on neither."""
     ordered = [
         sorted(

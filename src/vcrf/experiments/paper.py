@@ -26,7 +26,7 @@ class Row(NamedTuple):
     is_significant: bool
 
 
-class Counts(NamedTuple):
+class DataSize(NamedTuple):
     """Size of a data set."""
 
     sentences: int
@@ -41,16 +41,16 @@ def _row(*figures: float, bold: bool) -> Row:
 
 
 DATA = {
-    "Basque": Counts(8993, 121443, 26679, 16),
-    "Chinese": Counts(28295, 782901, 47570, 37),
-    "Dutch": Counts(13735, 200654, 29123, 16),
-    "English": Counts(16622, 254830, 23016, 17),
-    "Finnish": Counts(13581, 181018, 53104, 12),
-    "Finnish-FTB": Counts(18792, 160127, 46756, 15),
-    "Hindi": Counts(16647, 351704, 19232, 16),
-    "Tamil": Counts(600, 9581, 3583, 14),
-    "Turkish": Counts(5635, 67803, 19125, 32),
-    "Twitter": Counts(929, 12318, 4479, 25),
+    "Basque": DataSize(8993, 121443, 26679, 16),
+    "Chinese": DataSize(28295, 782901, 47570, 37),
+    "Dutch": DataSize(13735, 200654, 29123, 16),
+    "English": DataSize(16622, 254830, 23016, 17),
+    "Finnish": DataSize(13581, 181018, 53104, 12),
+    "Finnish-FTB": DataSize(18792, 160127, 46756, 15),
+    "Hindi": DataSize(16647, 351704, 19232, 16),
+    "Tamil": DataSize(600, 9581, 3583, 14),
+    "Turkish": DataSize(5635, 67803, 19125, 32),
+    "Twitter": DataSize(929, 12318, 4479, 25),
 }
 
 # Token and sentence error of VCRF, then of L1-CRF; each mean and standard deviation.

@@ -15,7 +15,7 @@ from vcrf.experiments.methods import Method
 from vcrf.experiments.protocol import N_FOLDS, NOISE, Grid
 from vcrf.experiments.scheduling import Outcome, Runner
 from vcrf.experiments.store import Store
-from vcrf.experiments.tasks import Point, Settings, Task, make_tasks
+from vcrf.experiments.tasks import PathPoint, PathTask, Settings, make_tasks
 
 TABLES = ("results", "features", "noise")
 
@@ -40,11 +40,11 @@ class Plan:
         return clean + [noise for noise in noisy if noise not in clean]  # --noise 0 asks for the same twice
 
     @cached_property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[PathTask]:
         return make_tasks(self.datasets, self.methods, self.grid, self.noises, self.runs, self.settings)
 
     @cached_property
-    def work(self) -> list[Task]:
+    def work(self) -> list[PathTask]:
         """The tasks, each once: files of equal content, and methods of equal parameters, have the same ones."""
         return list({task.key: task for task in self.tasks}.values())
 
@@ -115,7 +115,7 @@ class Results:
     """
 
     plan: Plan
-    points: dict[Cell, dict[int, list[Point]]]
+    points: dict[Cell, dict[int, list[PathPoint]]]
     seconds: dict[Cell, float]
 
     def vcrf(self, cell: Cell) -> Summary:
@@ -144,9 +144,9 @@ class Results:
 
 def collect(plan: Plan, store: Store) -> Results:
     """What is stored of the plan. A run counts when all its paths are there."""
-    points: dict[Cell, dict[int, list[Point]]] = {}
+    points: dict[Cell, dict[int, list[PathPoint]]] = {}
     seconds: dict[Cell, float] = {}
-    found: dict[tuple[Cell, int], list[list[Point]]] = {}
+    found: dict[tuple[Cell, int], list[list[PathPoint]]] = {}
     for task in plan.tasks:
         result = store.get(task)
         if result is not None:
@@ -159,5 +159,5 @@ def collect(plan: Plan, store: Store) -> Results:
     return Results(plan, points, seconds)
 
 
-def _flat(paths: Sequence[Sequence[Point]]) -> list[Point]:
+def _flat(paths: Sequence[Sequence[PathPoint]]) -> list[PathPoint]:
     return [point for path in paths for point in path]

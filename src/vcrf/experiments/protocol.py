@@ -47,7 +47,7 @@ GRIDS = {
 }
 
 
-class Parts(NamedTuple):
+class Split(NamedTuple):
     """Numbers of the sentences of one run, sorted."""
 
     train: Ints
@@ -63,13 +63,13 @@ def folds(n_sentences: int, seed: int) -> list[Ints]:
     return [np.sort(order[i::N_FOLDS]) for i in range(N_FOLDS)]
 
 
-def parts_of_run(n_sentences: int, seed: int, run: int) -> Parts:
+def parts_of_run(n_sentences: int, seed: int, run: int) -> Split:
     """What run 0 .. 4 trains, validates and tests on; of later runs the folds are those of later seeds."""
     parts = folds(n_sentences, seed + run // N_FOLDS)
     run %= N_FOLDS
     test = (run + 1) % N_FOLDS
     train = np.sort(np.concatenate([parts[i] for i in range(N_FOLDS) if i not in (run, test)]))
-    return Parts(train, parts[run], parts[test])
+    return Split(train, parts[run], parts[test])
 
 
 def noisy_labels(

@@ -16,12 +16,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from vcrf.experiments.tasks import PathResult, Task, run_task
+from vcrf.experiments.tasks import PathResult, PathTask, run_task
 from vcrf.processes import PARENTS, signals_held
 
 Blobs = Mapping[str, bytes]
 Outcomes = Generator["Outcome", None, None]
-Runner = Callable[[Sequence[Task], Blobs], Outcomes]
+Runner = Callable[[Sequence[PathTask], Blobs], Outcomes]
 
 _MAX_ATTEMPTS = 2
 
@@ -29,18 +29,18 @@ _MAX_ATTEMPTS = 2
 class Outcome(NamedTuple):
     """What became of a task: a result, or else a message that says why there is none."""
 
-    task: Task
+    task: PathTask
     result: PathResult | None
     failure: str = ""
 
 
-def run_here(tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
+def run_here(tasks: Sequence[PathTask], blobs: Blobs) -> Outcomes:
     """One task after the other in this process."""
     for task in tasks:
         yield attempt(task, blobs[task.checksum])
 
 
-def attempt(task: Task, blob: bytes) -> Outcome:
+def attempt(task: PathTask, blob: bytes) -> Outcome:
     """Run a task; an error becomes a message, because other tasks may do without it."""
     try:
         return Outcome(task, run_task(task, blob))
@@ -59,19 +59,19 @@ class Processes:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
 
-    def __call__(self, tasks: Sequence[Task], blobs: Blobs) -> Outcomes:
+    def __call__(self, tasks: Sequence[PathTask], blobs: Blobs) -> Outcomes:
         """Yield outcomes as they come. A task whose process dies is tried once more."""
         waiting = deque((task, 1) for task in tasks)
         while waiting:
             yield from self._run_pool(waiting, blobs)
 
-    def _run_pool(self, waiting: deque[tuple[Task, int]], blobs: Blobs) -> Outcomes:
+    def _run_pool(self, waiting: deque[tuple[PathTask, int]], blobs: Blobs) -> Outcomes:
         """Work off the queue until it is empty or a process has died; what that had goes back into the queue."""
         context = multiprocessing.get_context("spawn")
         with signals_held():  # it starts a process that keeps track of semaphores
             pool = ProcessPoolExecutor(self.jobs, mp_context=context, initializer=_begin_worker)
         # No more than the processes can take: if one dies, it was busy with one of these.
-        running: dict[Future[Outcome], tuple[Task, int]] = {}
+        running: dict[Future[Outcome], tuple[PathTask, int]] = {}
         is_broken = False
         with ExitStack() as if_it_fails:  # Ctrl-C and a closed generator too: no process stays behind
             if_it_fails.callback(_end_at_once, pool)

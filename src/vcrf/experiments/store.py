@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import get_type_hints
 
 from vcrf.errors import InputError, WriteError
-from vcrf.experiments.tasks import PathResult, Point, Task
+from vcrf.experiments.tasks import PathPoint, PathResult, PathTask
 
 _LAYOUT = 2
 _APPLICATION = 0x56435246  # "VCRF"
 _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
 _POINT_COLUMNS = {name: _TYPES.get(kind, "TEXT" if name == "families" else "REAL") for name, kind in
-                  get_type_hints(Point).items()}  # fmt: skip
+                  get_type_hints(PathPoint).items()}  # fmt: skip
 
 
 class Store:
@@ -76,7 +76,7 @@ class Store:
     ) -> None:
         self._database.close()
 
-    def add(self, task: Task, result: PathResult) -> None:
+    def add(self, task: PathTask, result: PathResult) -> None:
         """Keep the result of a task; one that is there already stays."""
         rows = [(task.key, i, *_row(point)) for i, point in enumerate(result.points)]
         described = json.dumps(task.to_json(), sort_keys=True)
@@ -90,16 +90,16 @@ class Store:
         except sqlite3.OperationalError as error:
             raise _unwritten(self.path, error) from error
 
-    def get(self, task: Task) -> PathResult | None:
+    def get(self, task: PathTask) -> PathResult | None:
         """The result of a task; None if there is none."""
         found = self._database.execute("SELECT seconds FROM tasks WHERE key = ?", (task.key,)).fetchone()
         if found is None:
             return None
         names = ", ".join(_POINT_COLUMNS)
         rows = self._database.execute(f"SELECT {names} FROM points WHERE key = ? ORDER BY position", (task.key,))
-        return PathResult([Point._make([*row[:-1], json.loads(row[-1])]) for row in rows], found[0])
+        return PathResult([PathPoint._make([*row[:-1], json.loads(row[-1])]) for row in rows], found[0])
 
-    def missing(self, tasks: Iterable[Task]) -> list[Task]:
+    def missing(self, tasks: Iterable[PathTask]) -> list[PathTask]:
         """Those of the tasks that have no result."""
         done = {key for (key,) in self._database.execute("SELECT key FROM tasks")}
         return [task for task in tasks if task.key not in done]
@@ -112,5 +112,5 @@ def _unwritten(path: Path, error: sqlite3.OperationalError) -> WriteError:
     )
 
 
-def _row(point: Point) -> tuple[object, ...]:
+def _row(point: PathPoint) -> tuple[object, ...]:
     return (*point[:-1], json.dumps(point.families, sort_keys=True))

@@ -12,7 +12,7 @@ from vcrf.experiments.comparison import Difference, Summary, difference, spread
 from vcrf.experiments.document import Section, Table
 from vcrf.experiments.plan import Cell, Results
 from vcrf.experiments.strengths import by_strength
-from vcrf.experiments.tasks import Point, Settings
+from vcrf.experiments.tasks import PathPoint, Settings
 
 _SIDES: tuple[tuple[str, Callable[[Results, Cell], Summary]], ...] = (("VCRF", Results.vcrf), ("L1-CRF", Results.crf))
 
@@ -204,7 +204,7 @@ def _chosen(results: Results) -> Section:
     return Section("Chosen models", [Table(headings, rows, n_left=4)])
 
 
-def _facts(point: Point) -> list[str]:
+def _facts(point: PathPoint) -> list[str]:
     return [
         f"{point.complexity_strength:g}", f"{point.base_strength:g}",
         f"{100 * point.validation_wrong / point.validation_tokens:.2f}",
@@ -213,7 +213,7 @@ def _facts(point: Point) -> list[str]:
     ]  # fmt: skip
 
 
-def _gap(point: Point) -> str:
+def _gap(point: PathPoint) -> str:
     if point.gap is None or point.objective <= 0.0:
         return "none"
     return f"{point.gap / point.objective:.1e}"
@@ -249,7 +249,7 @@ def _at_zero(settings: Settings) -> str:
 
 def points_csv(results: Results) -> str:
     """Every point of every complete run."""
-    names = [name for name in Point._fields if name not in ("seconds", "families")]
+    names = [name for name in PathPoint._fields if name not in ("seconds", "families")]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["dataset", "method", "noise", "run", *names])

@@ -95,7 +95,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Task:
+class PathTask:
     """One path of one run."""
 
     dataset: str
@@ -136,7 +136,7 @@ class Task:
         return self.checksum, self.method, self.run, self.noise, self.settings
 
 
-class Point(NamedTuple):
+class PathPoint(NamedTuple):
     """A trained model: its strengths, mistakes, size and certificate.
 
     Attributes
@@ -178,7 +178,7 @@ class Point(NamedTuple):
 class PathResult(NamedTuple):
     """What a task gives."""
 
-    points: list[Point]
+    points: list[PathPoint]
     seconds: float
 
 
@@ -189,10 +189,10 @@ def make_tasks(
     noises: Sequence[float],
     runs: Sequence[int],
     settings: Settings,
-) -> list[Task]:
+) -> list[PathTask]:
     """All tasks. Those of one group follow each other, the longest (the weakest strengths) first."""
     return [
-        Task(
+        PathTask(
             dataset.name, dataset.checksum, dataset.tag,
             method if complexity > 0.0 else replace(method, control=""), complexity, grid.bases(complexity), run, noise,
             settings, code_version(),
@@ -205,7 +205,7 @@ def make_tasks(
     ]  # fmt: skip
 
 
-def run_task(task: Task, blob: bytes) -> PathResult:
+def run_task(task: PathTask, blob: bytes) -> PathResult:
     """Train along the path and count the mistakes of each point.
 
     Parameters
@@ -241,17 +241,17 @@ def run_task(task: Task, blob: bytes) -> PathResult:
 _Prepared = tuple["TrainingData", "DevelopmentSet", "DevelopmentSet"]
 
 
-class _Cache(threading.local):
+class _LastRead(threading.local):
     """What was read for the last task of this thread."""
 
     group: tuple[object, ...] = ()
     prepared: _Prepared | None = None
 
 
-_cache = _Cache()
+_cache = _LastRead()
 
 
-def _prepared(task: Task, blob: bytes) -> _Prepared:
+def _prepared(task: PathTask, blob: bytes) -> _Prepared:
     if _cache.prepared is None or _cache.group != task.group:
         _cache.prepared = None  # before the new one is read: there is room for one
         _cache.prepared = _prepare(task, blob)
@@ -259,7 +259,7 @@ def _prepared(task: Task, blob: bytes) -> _Prepared:
     return _cache.prepared
 
 
-def _prepare(task: Task, blob: bytes) -> _Prepared:
+def _prepare(task: PathTask, blob: bytes) -> _Prepared:
     tokens, labels = unpack(blob)
     parts = parts_of_run(len(tokens), task.settings.seed, task.run)
     seen = labels
@@ -277,11 +277,11 @@ def _prepare(task: Task, blob: bytes) -> _Prepared:
 
 def _point(
     tagger: VCRF, data: TrainingData, result: SolverResult, validation: DevelopmentSet, test: DevelopmentSet
-) -> Point:
+) -> PathPoint:
     problem = data.problem
     penalty = tagger._penalty(data).bind(problem)
     used = count_used(problem, penalty, result.features)
-    return Point(
+    return PathPoint(
         float(tagger.complexity_strength or 0.0),
         float(tagger.base_strength or 0.0),
         *_mistakes(validation, penalty, result),

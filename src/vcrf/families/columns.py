@@ -77,14 +77,14 @@ def read_columns(
     With `with_zeros` occurrences of value 0 are kept, and twins have the same ones: else the members of a column would
     have been observed with different labels.
     """
-    builder = _Builder(merge, with_zeros)
+    builder = _ColumnBuilder(merge, with_zeros)
     for i, source in enumerate(sources):
         builder.add(i, source.read(text), 0 if sorts is None else sorts[i])
     return builder.finish(len(sources))
 
 
 @dataclass
-class _Builder:
+class _ColumnBuilder:
     merge: bool
     with_zeros: bool
     n_columns: int = 0

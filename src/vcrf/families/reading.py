@@ -64,7 +64,7 @@ class Reader:
         self._keys: list[str | None] = []  # the key of the dict that gave an entry, None for lists
         self._repeats = False
         self._flat: dict[tuple[str, float], int] = {}
-        self._pairs, self._strings = _Known(), _Known()
+        self._pairs, self._strings = _SeenEntries(), _SeenEntries()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -199,7 +199,7 @@ class Reader:
         self._keys += keys
 
 
-class _Known(defaultdict[Any, int]):
+class _SeenEntries(defaultdict[Any, int]):
     """Entries of what was seen."""
 
     def find(self, items: Iterable[Any], n_items: int, first: int, learn: Callable[[list[Any]], None]) -> Ints:

@@ -17,7 +17,7 @@ from vcrf.graphs.cliques import CliqueTree, Scope, clique_tree, components, neig
 
 
 @dataclass(frozen=True)
-class Block:
+class GraphBlock:
     """A connected part of a graph: its weight c, the shares of its factors, and its clique tree."""
 
     weight: float
@@ -25,7 +25,7 @@ class Block:
     tree: CliqueTree
 
 
-def make_blocks(cards: Sequence[int], scopes: Sequence[Scope], max_table: int, width: int) -> list[Block]:
+def make_blocks(cards: Sequence[int], scopes: Sequence[Scope], max_table: int, width: int) -> list[GraphBlock]:
     """Blocks of a graph: one for each connected component whose elimination fits, else strips or forests.
 
     Parameters
@@ -43,11 +43,11 @@ def make_blocks(cards: Sequence[int], scopes: Sequence[Scope], max_table: int, w
     for f, scope in enumerate(scopes):
         if scope:
             factors[part_of[scope[0]]].append(f)
-    found: list[Block] = []
+    found: list[GraphBlock] = []
     for variables, mine in zip(members, factors, strict=True):
         tree = clique_tree({v: set(near[v]) for v in variables}, cards, max_table)
         if tree is not None:
-            found.append(Block(1.0, dict.fromkeys(mine, 1.0), tree))
+            found.append(GraphBlock(1.0, dict.fromkeys(mine, 1.0), tree))
         else:
             found += _relaxed(variables, mine, cards, scopes, max_table, width)
     return found
@@ -55,14 +55,14 @@ def make_blocks(cards: Sequence[int], scopes: Sequence[Scope], max_table: int, w
 
 def _relaxed(
     variables: list[int], factors: list[int], cards: Sequence[int], scopes: Sequence[Scope], max_table: int, width: int
-) -> list[Block]:
+) -> list[GraphBlock]:
     """Layers of strips or forests, all of the same weight; each has every variable, and all cover every factor."""
     joint = [f for f in factors if len(scopes[f]) > 1]
     layers = _strips(joint, scopes, variables, width) or list(_forests(joint, scopes))
     cover = dict.fromkeys(factors, len(layers))
     cover.update({f: sum(f in layer for layer in layers) for f in joint})
     weight = 1.0 / len(layers)
-    found: list[Block] = []
+    found: list[GraphBlock] = []
     alone = dict.fromkeys(variables, 0.0)
     for layer in layers:
         near = neighbours(variables, [scopes[f] for f in layer])
@@ -79,10 +79,10 @@ def _relaxed(
                 )
             inside = set(members)
             mine = [f for f in factors if scopes[f][0] in inside and (f in layer or len(scopes[f]) == 1)]
-            found.append(Block(weight, {f: 1.0 / cover[f] for f in mine}, tree))
+            found.append(GraphBlock(weight, {f: 1.0 / cover[f] for f in mine}, tree))
     unary = {v: [f for f in factors if scopes[f] == (v,)] for v, c in alone.items() if c > 0.0}
     return found + [
-        Block(alone[v], dict.fromkeys(mine, alone[v]), CliqueTree([(v,)], [-1])) for v, mine in unary.items()
+        GraphBlock(alone[v], dict.fromkeys(mine, alone[v]), CliqueTree([(v,)], [-1])) for v, mine in unary.items()
     ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.errors import BudgetError
-from vcrf.graphs.layout import Layout
+from vcrf.graphs.layout import GraphLayout
 from vcrf.types import Floats, Ints
 from vcrf.workers import Workers, cut
 
@@ -22,7 +22,7 @@ _DECODING_SWEEPS, _CLIMBS = 10, 20
 _NOTHING = np.zeros(0)
 
 
-class Best(NamedTuple):
+class BestValues(NamedTuple):
     """Values of all variables; the score of each example, and a bound on the best: they meet where it is proven."""
 
     y: Ints
@@ -33,7 +33,7 @@ class Best(NamedTuple):
 class GraphInference:
     """Sums and maxima over the graphs of a layout, on a few threads."""
 
-    def __init__(self, layout: Layout, threads: int = 1) -> None:
+    def __init__(self, layout: GraphLayout, threads: int = 1) -> None:
         self.layout = layout
         self.workers = Workers(threads)
         self.is_exact = bool(layout.is_exact.all())
@@ -119,7 +119,7 @@ class GraphInference:
 
     # ----- the best assignment
 
-    def best(self, scores: Floats) -> Best:
+    def best(self, scores: Floats) -> BestValues:
         """A best assignment of each example: exact, or the best that was found with a bound."""
         layout = self.layout
         y = np.zeros(len(layout.types), np.int64)
@@ -129,7 +129,7 @@ class GraphInference:
         bounds = found.copy()
         if relaxed:
             self._cool(scores, y, found, bounds, relaxed)
-        return Best(y, found, bounds)
+        return BestValues(y, found, bounds)
 
     def _assign(self, scores: Floats, i: int, y: Ints) -> None:
         """A best assignment of one exact example, into the values of all variables."""

@@ -30,7 +30,7 @@ class Skeleton(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class GraphLayout:
     """Many graphs side by side.
 
     Attributes
@@ -154,7 +154,7 @@ class Layout:
         return np.asarray(np.bincount(self.example_of_entry, values, self.n_examples), np.float64)
 
 
-def make_layout(kinds: PartKinds, skeletons: Sequence[Skeleton], max_table: int, block_width: int) -> Layout:
+def make_layout(kinds: PartKinds, skeletons: Sequence[Skeleton], max_table: int, block_width: int) -> GraphLayout:
     """Compile the shapes of graphs."""
     schedules = Schedules(max_table, block_width)
     cards = [len(labels) for labels in kinds.labels]
@@ -165,7 +165,7 @@ def make_layout(kinds: PartKinds, skeletons: Sequence[Skeleton], max_table: int,
         )
         for s in skeletons
     ]
-    return Layout(kinds, skeletons, schedules, np.array(numbers, np.int64))
+    return GraphLayout(kinds, skeletons, schedules, np.array(numbers, np.int64))
 
 
 def _ptr(sizes: Sequence[int] | Ints) -> Ints:

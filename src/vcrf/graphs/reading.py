@@ -41,7 +41,7 @@ class Scale(NamedTuple):
 
 
 @dataclass
-class Piece:
+class PartFeatures:
     """The parts of one kind in one example: numbers of the parts there, and their features."""
 
     example: int
@@ -69,7 +69,7 @@ class RawGraphs:
     node_types: list[Ints] = field(default_factory=list)
     scopes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
     kinds: list[list[_Kind]] = field(default_factory=list)
-    pieces: dict[_Kind, list[Piece]] = field(default_factory=dict)
+    pieces: dict[_Kind, list[PartFeatures]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     node_weights: list[Floats] = field(default_factory=list)
     allowed: list[Sequence[Any] | None] = field(default_factory=list)
@@ -164,7 +164,7 @@ def _add_factor_graph(raw: RawGraphs, graph: FactorGraph, number: int) -> None:
 
 
 def _add_piece(raw: RawGraphs, kind: _Kind, number: int, parts: Ints, features: Any) -> None:
-    raw.pieces.setdefault(kind, []).append(Piece(number, parts, features))
+    raw.pieces.setdefault(kind, []).append(PartFeatures(number, parts, features))
 
 
 def find_kinds(raw: RawGraphs, labels: Sequence[tuple[Label, ...]], directed: Any) -> PartKinds:
@@ -296,8 +296,8 @@ def _n_rows(features: Any) -> int:
 
 
 def _add_numbers(
-    found: _Attributes, kind: int, prefix: str, given: list[tuple[Piece, Ints]], scale: Scale | None, is_training: bool,
-    is_scaled: bool,
+    found: _Attributes, kind: int, prefix: str, given: list[tuple[PartFeatures, Ints]], scale: Scale | None,
+    is_training: bool, is_scaled: bool,
 ) -> Scale | None:  # fmt: skip
     """Rows of numbers: one source for all columns."""
     width = None if scale is None else len(scale.mean)
@@ -332,7 +332,7 @@ def _add_numbers(
     return scale
 
 
-def _joined(given: list[tuple[Piece, Ints]], prefix: str) -> Any:
+def _joined(given: list[tuple[PartFeatures, Ints]], prefix: str) -> Any:
     """All rows in one matrix of float64, sparse if any is."""
     for piece, _ in given:
         data = piece.features.data if _is_sparse(piece.features) else piece.features
@@ -377,7 +377,7 @@ def _find_scale(matrix: Any) -> Scale:
     return Scale(np.where(kept & ~is_constant, 0.0, np.where(is_flag, 0.0, mean)), np.where(kept, 1.0, size))
 
 
-def _add_tokens(found: _Attributes, kind: int, prefix: str, given: list[tuple[Piece, Ints]]) -> None:
+def _add_tokens(found: _Attributes, kind: int, prefix: str, given: list[tuple[PartFeatures, Ints]]) -> None:
     """Dicts of features or lists of attribute strings."""
     tokens: list[Any] = []
     for piece, _ in given:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vcrf import kernels
-from vcrf.graphs.blocks import Block, grid_columns, make_blocks
+from vcrf.graphs.blocks import GraphBlock, grid_columns, make_blocks
 from vcrf.graphs.cliques import Scope
 from vcrf.types import Floats, Ints, Ints32
 
@@ -126,7 +126,7 @@ def compile_shape(shape: Shape, maps: Maps, max_table: int, width: int) -> Sched
 class _Compiler:
     """Collects the rows of a schedule, block by block."""
 
-    def __init__(self, shape: Shape, blocks: list[Block], maps: Maps) -> None:
+    def __init__(self, shape: Shape, blocks: list[GraphBlock], maps: Maps) -> None:
         self.shape, self.blocks, self.maps = shape, blocks, maps
         self.scopes: list[Scope] = []  # of the cliques
         self.cliques: list[tuple[int, int, int]] = []
@@ -140,7 +140,7 @@ class _Compiler:
         for number, block in enumerate(blocks):
             self._add(number, block)
 
-    def _add(self, number: int, block: Block) -> None:
+    def _add(self, number: int, block: GraphBlock) -> None:
         first, tree = len(self.cliques), block.tree
         for scope in tree.cliques:
             size = self._size(scope)

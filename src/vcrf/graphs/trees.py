@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from vcrf.data.blocks import Block, select_split, split_blocks
+from vcrf.data.blocks import LineBlock, select_split, split_blocks
 from vcrf.data.conllu import FIELDS, FORM_FIELD, word_rows
 from vcrf.data.text import Source, read_text
 from vcrf.errors import InputError
@@ -82,7 +82,7 @@ def read_trees(
     if edges not in EDGES:
         raise InputError(f"`edges` must be one of {', '.join(map(repr, EDGES))}, got {edges!r}.")
     text = read_text(path)
-    blocks: Iterable[Block] = split_blocks(text.content)
+    blocks: Iterable[LineBlock] = split_blocks(text.content)
     chosen = blocks if split is None else select_split(blocks, split, text.name)
     found = trees_of(chosen, text.name, label, edges)
     if not found.graphs:
@@ -90,7 +90,9 @@ def read_trees(
     return found
 
 
-def trees_of(blocks: Iterable[Block], name: str, label: str, edges: str = "tree", is_labelled: bool = True) -> Trees:
+def trees_of(
+    blocks: Iterable[LineBlock], name: str, label: str, edges: str = "tree", is_labelled: bool = True
+) -> Trees:
     """The trees of a file's sentences; without labels nothing is asked of their field."""
     found = Trees([], [], [], [])
     for words in _sentences(blocks, name, label, is_labelled):
@@ -101,7 +103,7 @@ def trees_of(blocks: Iterable[Block], name: str, label: str, edges: str = "tree"
     return found
 
 
-def _sentences(blocks: Iterable[Block], name: str, label: str, is_labelled: bool) -> Iterator[list[_Word]]:
+def _sentences(blocks: Iterable[LineBlock], name: str, label: str, is_labelled: bool) -> Iterator[list[_Word]]:
     field = LABEL_FIELDS[label]
     for block in blocks:
         rows = word_rows(block, name)

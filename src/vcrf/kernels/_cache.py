@@ -23,7 +23,7 @@ _log = logging.getLogger("vcrf.kernels")
 _HOW = "Set NUMBA_CACHE_DIR to a directory that can be written to keep them."
 
 
-class _Cache(FunctionCache):
+class _KernelCache(FunctionCache):
     """numba's cache of one kernel; what cannot be read is compiled, what cannot be written is not kept.
 
     Machine code holds that of the kernels it calls. numba looks at a kernel's own file alone: here a change in any file
@@ -79,7 +79,7 @@ def _imported(path: Path) -> frozenset[str]:
 def cache_of(function: Callable[..., Any]) -> Any:
     """The cache of a kernel: where numba keeps it, else among the temporary files, else none."""
     try:
-        return _Cache(function)
+        return _KernelCache(function)
     except RuntimeError:  # neither the package nor the home directory can be written
         pass
     directory = _fallback()
@@ -88,7 +88,7 @@ def cache_of(function: Callable[..., Any]) -> Any:
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
     try:
-        return _Cache(function)
+        return _KernelCache(function)
     except RuntimeError:  # the kernel has no source file, as in some bundles
         return NullCache()
     finally:

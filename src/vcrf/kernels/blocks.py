@@ -24,30 +24,6 @@ class Sentences(NamedTuple):
     bounds: Floats = np.zeros(0)
 
 
-class Tables(NamedTuple):
-    """Scores of plain tag patterns by depth: raw, and exp(score - shift[depth]) in three layouts."""
-
-    order: int
-    offsets: Ints
-    log: Floats
-    exp: Floats
-    forward: Floats  # full depth as [h, b, a]
-    backward: Floats  # full depth as [h, a, b]
-    shift: Floats
-    span: float
-
-
-class Corrections(NamedTuple):
-    """CSR over tokens: length, code, code the other way round, score and exp(score) of longer patterns (slots)."""
-
-    ptr: Ints
-    size: UInts32
-    code: UInts32
-    flip: UInts32
-    score: Floats
-    factor: Floats
-
-
 class PassOutput(NamedTuple):
     """What a pass writes: values (sentences), residuals (tokens, labels), corrections' residuals, flags."""
 

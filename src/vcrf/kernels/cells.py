@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel, outer_fast_kernel
-from vcrf.kernels.token_rows import LabelSets
+from vcrf.kernels.token_rows import LabelCells
 from vcrf.types import Floats, Ints, UInts32
 
 
 @outer_fast_kernel
 def scan_cells(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, limits: Floats,
-    allowed_ptr: Ints, allowed: UInts32, sets: LabelSets, n_labels: int, residuals: Floats,
+    allowed_ptr: Ints, allowed: UInts32, sets: LabelCells, n_labels: int, residuals: Floats,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
 ) -> int:  # fmt: skip
     """`kernels.gradient.scan_labels` on cells."""
@@ -48,7 +48,7 @@ def scan_cells(
 
 
 @kernel
-def sum_values(sets: LabelSets, ptr: Ints, values: UInts32, residuals: Floats, out: Floats) -> None:
+def sum_values(sets: LabelCells, ptr: Ints, values: UInts32, residuals: Floats, out: Floats) -> None:
     """out[t, v] = the sum of the residuals of the labels that have value v; `ptr`, `values` are by label."""
     for t in range(len(out)):
         s, at = np.int64(sets.of_token[t]), sets.cells[t]
@@ -59,7 +59,7 @@ def sum_values(sets: LabelSets, ptr: Ints, values: UInts32, residuals: Floats, o
 
 
 @kernel
-def sum_labels(sets: LabelSets, residuals: Floats, out: Floats) -> None:
+def sum_labels(sets: LabelCells, residuals: Floats, out: Floats) -> None:
     """out[label] += the residuals of all tokens."""
     for t in range(len(sets.of_token)):
         s, at = np.int64(sets.of_token[t]), sets.cells[t]
@@ -68,7 +68,7 @@ def sum_labels(sets: LabelSets, residuals: Floats, out: Floats) -> None:
 
 
 @kernel
-def subtract_cells(sets: LabelSets, residuals: Floats, of: LabelSets, others: Floats) -> None:
+def subtract_cells(sets: LabelCells, residuals: Floats, of: LabelCells, others: Floats) -> None:
     """Subtract numbers of some of the labels from those of all."""
     for t in range(len(sets.of_token)):
         s, r = np.int64(sets.of_token[t]), np.int64(of.of_token[t])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.corrections import (
     apply_corrections,
     multiply_pairs,
@@ -28,13 +28,12 @@ from vcrf.kernels.corrections import (
 )
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.scores import FactorTables, LocalFactors
 from vcrf.kernels.vectors import WIDEST, dots, products
 from vcrf.types import Floats, Ints, UInts32
 
-__all__ = ["Corrections", "PassOutput", "Sentences", "Tables", "arc_variances", "chain_pass"]
 
-
-class Scratch(NamedTuple):
+class TableCopies(NamedTuple):
     """A thread's own copies of the tables, into which the corrections of one token are multiplied."""
 
     table: Floats
@@ -129,8 +128,8 @@ def _normalise(x: Floats, first: int, size: int, node: Floats, node_first: int, 
 
 @inner_kernel
 def _forward(
-    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: Tables,
-    cor: Corrections, work: Scratch, alpha: Floats, scale: Floats, out: PassOutput,
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, tables: FactorTables,
+    cor: LocalFactors, work: TableCopies, alpha: Floats, scale: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Normalised messages alpha[t] after each token of the block; adds the log-partitions to out.values."""
     # Fields are taken out of the tuples here: doing so in the loop would cost a reference count each time.
@@ -208,8 +207,8 @@ def _scaled_products(
 
 @inner_kernel
 def _backward(
-    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, tables: Tables, cor: Corrections,
-    work: Scratch, alpha: Floats, scale: Floats, back: Floats, counts: Floats, out: PassOutput,
+    sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, tables: FactorTables, cor: LocalFactors,
+    work: TableCopies, alpha: Floats, scale: Floats, back: Floats, counts: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Residuals of the block's tokens and corrections; back[t] = node * beta / normaliser of each token."""
     sent_ptr, y, weights = sentences.ptr, sentences.y, sentences.weights
@@ -341,8 +340,8 @@ def _outer_sums(alpha: Floats, back: Floats, weights: Floats, n_labels: int, hal
 
 @kernel
 def chain_pass(
-    sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables,
-    cor: Corrections, deep: Floats, clamp: bool, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
+    sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, tables: FactorTables,
+    cor: LocalFactors, deep: Floats, clamp: bool, counts: Floats, alpha: Floats, back: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Forward-backward of sentences first .. last-1, over the allowed labels only if clamped.
 
@@ -363,7 +362,7 @@ def chain_pass(
         for t in range(t0, t1):
             for b in range(n_labels):
                 node[(t - t0) * n_labels + b] *= sentences.allowed[t, b]
-    work = Scratch(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
+    work = TableCopies(tables.exp.copy(), tables.forward.copy(), tables.backward.copy())
     _forward(sentences, first, last, n_labels, node, shift, tables, cor, work, alpha, scale, out)
     take_off_truth(
         sentences.ptr, first, last, sentences.y, sentences.weights, out.hard, n_labels, tables.order,
@@ -390,7 +389,7 @@ def chain_pass(
 
 
 @kernel
-def arc_variances(n_labels: int, tables: Tables, deep: Floats, alpha: Floats, back: Floats, out: Floats) -> None:
+def arc_variances(n_labels: int, tables: FactorTables, deep: Floats, alpha: Floats, back: Floats, out: Floats) -> None:
     """out[arc] = sum over the block's tokens of full depth of weight * p (1 - p), p the posterior of the arc.
 
     Corrections of single tokens are left out: these variances only scale steps.

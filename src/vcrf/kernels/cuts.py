@@ -199,6 +199,17 @@ def _slope_at(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, ste
 
 
 @inner_kernel
+def next_step(step: float, error: float, curvature: float, low: float, high: float) -> tuple[float, float, float]:
+    """The next trial for a zero of a falling slope, by Newton or, out of bounds, by bisection; and the new bounds."""
+    if error > 0.0:
+        low = step
+    else:
+        high = step
+    trial = step + error / curvature if curvature > 0.0 else 0.5 * (low + high)
+    return trial if low < trial < high else 0.5 * (low + high), low, high
+
+
+@inner_kernel
 def _best_step(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, gain: float, largest: float) -> float:
     """Maximiser in [0, largest] of the dual along a direction: a concave piecewise quadratic, by Newton and bisection.
 
@@ -210,14 +221,7 @@ def _best_step(master: Master, g: Floats, acc: Floats, touched: Ints, n: int, ga
     low, high, step = 0.0, largest, 0.0
     slope, curvature = _slope_at(master, g, acc, touched, n, 0.0)
     for _ in range(8):
-        error = gain + slope
-        if error > 0.0:
-            low = step
-        else:
-            high = step
-        trial = step + error / curvature if curvature > 0.0 else 0.5 * (low + high)
-        if not (low < trial < high):
-            trial = 0.5 * (low + high)
+        trial, low, high = next_step(step, gain + slope, curvature, low, high)
         if abs(trial - step) <= 1e-6 * largest:
             return trial
         step = trial

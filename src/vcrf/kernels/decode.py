@@ -7,32 +7,11 @@ oldest label, the order - 2 labels between, the newest one; H = L**(order - 2) v
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
+from vcrf.kernels.scores import LocalScores, ScoreTables
 from vcrf.types import Floats, Ints, UInts32
-
-
-class ArcTables(NamedTuple):
-    """Summed scores of plain tag patterns by depth.
-
-    `natural[offsets[d]:offsets[d + 1]]` holds depth d by arc code; `full` the full depth as [h, b, a].
-    """
-
-    offsets: Ints
-    natural: Floats
-    full: Floats
-
-
-class PatternScores(NamedTuple):
-    """CSR over tokens: length, code and score of tag patterns of 2 labels or more that fire there only."""
-
-    ptr: Ints
-    size: UInts32
-    code: UInts32
-    score: Floats
 
 
 @kernel
@@ -211,7 +190,7 @@ def trace(
 
 
 @kernel
-def viterbi(sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: PatternScores, out: UInts32) -> None:
+def viterbi(sent_ptr: Ints, order: int, node: Floats, tables: ScoreTables, local: LocalScores, out: UInts32) -> None:
     """Best labels of every sentence, order 2 or more; of equal sequences the first by labels.
 
     ``best[t, s] = max_b arc(t, s, b) + best[t+1, s']`` from right to left, then from left to right the
@@ -264,7 +243,7 @@ def decode_entries(
     ptr: Ints,
     labels: UInts32,
     weights: Floats,
-    tables: ArcTables,
+    tables: ScoreTables,
     out: UInts32,
 ) -> None:
     """Best labels of one sentence of entries (see `add_entries`) at order 2, in one call: a call costs microseconds."""
@@ -273,5 +252,5 @@ def decode_entries(
     node = np.zeros((n, n_labels))
     add_entries(sizes, entries, row_of, value_of, ptr, labels, weights, node)
     none = np.zeros(0, np.uint32)
-    local = PatternScores(np.zeros(n + 1, np.int64), none, none, np.zeros(0))
+    local = LocalScores(np.zeros(n + 1, np.int64), none, none, np.zeros(0))
     viterbi(np.array([0, n]), 2, node, tables, local, out)

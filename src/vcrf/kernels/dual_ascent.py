@@ -31,7 +31,7 @@ _PAIRS_KEPT = 16
 _NEAR = np.float32(0.5)
 
 
-class Rows(NamedTuple):
+class TokenColumns(NamedTuple):
     """The columns of each token: rows (keys) of a token, and columns and their values of a row.
 
     If all values are one it is there once.
@@ -175,8 +175,44 @@ def _move(
                         z[o + b] += x * step[at + b] * np.float32(is_candidate[o + b])
 
 
+@inner_fast_kernel
+def _pair_direction(
+    i: int,
+    n_labels: int,
+    arcs: Floats,
+    old: Floats32,
+    inverse: float,
+    is_candidate: UInts8,
+    sums: Floats,
+    curved: float,
+) -> float:
+    """Sums <- the model's pairs of sentence i less those of the dual, in padded rows; adds their curvature."""
+    width = padded(n_labels)
+    for a in range(n_labels):
+        for b in range(n_labels):
+            j, o = a * n_labels + b, a * width + b
+            sums[o] = sums[o] * arcs[j] - old[i, j]
+    for a in range(n_labels):
+        for b in range(n_labels):
+            curved += inverse * sums[a * width + b] * sums[a * width + b] * is_candidate[a, b]
+    return curved
+
+
+@inner_fast_kernel
+def _move_pairs(
+    i: int, n_labels: int, gamma: float, weight: float, sums: Floats, is_candidate: UInts8, old: Floats32, z: Floats
+) -> None:
+    """Pairs: the dual posterior by gamma times the direction, the sums by as much times the sentence's weight."""
+    width = padded(n_labels)
+    for a in range(n_labels):
+        for b in range(n_labels):
+            change = gamma * sums[a * width + b]
+            old[i, a * n_labels + b] += np.float32(change)
+            z[a, b] -= weight * change * is_candidate[a, b]
+
+
 @outer_fast_kernel
-def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: Members, dual: Dual) -> None:
+def visit(order: Ints, longest: int, sentences: Sentences, rows: TokenColumns, members: Members, dual: Dual) -> None:
     """Visit sentences in this order; `longest` is the number of tokens of the longest."""
     sent_ptr, y, weights, costs = sentences.ptr, sentences.y, sentences.weights, sentences.costs
     of_token, row_ptr, row_columns, row_values = rows
@@ -226,21 +262,11 @@ def visit(order: Ints, longest: int, sentences: Sentences, rows: Rows, members: 
         if pairs >= 0:
             sums[:] = 0.0
             add_pairs(alpha, back, n, n_labels, 1.0, sums)
-            for a in range(n_labels):
-                for b in range(n_labels):
-                    j, o = a * n_labels + b, a * width + b
-                    sums[o] = sums[o] * arcs[j] - pair_sums[i, j]
-            for a in range(n_labels):
-                for b in range(n_labels):
-                    curved += pair_inverse * sums[a * width + b] * sums[a * width + b] * pair_labels[a, b]
+            curved = _pair_direction(i, n_labels, arcs, pair_sums, pair_inverse, pair_labels, sums, curved)
         gamma = left / (left + weight * curved + 1e-12)
         dual.left[i] = left
         _move(
             t0, n, n_labels, gamma, weight, of_token, row_ptr, row_columns, row_values, candidates, u, labels, z, step
         )  # fmt: skip
         if pairs >= 0:
-            for a in range(n_labels):
-                for b in range(n_labels):
-                    change = gamma * sums[a * width + b]
-                    pair_sums[i, a * n_labels + b] += np.float32(change)
-                    z_pairs[a, b] -= weight * change * pair_labels[a, b]
+            _move_pairs(i, n_labels, gamma, weight, sums, pair_labels, pair_sums, z_pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.log_domain import SentenceLoss, Steps, step
+from vcrf.kernels.log_domain import ContextScores, SentenceLoss, step
 from vcrf.types import Floats
 
 # Losses that differ by less are one: rounding of sums would otherwise double the frontier at every step.
@@ -44,7 +44,7 @@ def merge_frontiers(
 
 
 @kernel
-def frontier(steps: Steps, loss: SentenceLoss, losses: Floats, scores: Floats) -> int:
+def frontier(steps: ContextScores, loss: SentenceLoss, losses: Floats, scores: Floats) -> int:
     """Pairs (loss, score) of sequences that no sequence beats in both; their number. A loss of -inf leaves one out.
 
     They go to `losses` (falling) and `scores` (rising), whose length limits every frontier: -1 if it does not suffice.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel, outer_fast_kernel
-from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import (
     apply_corrections,
     multiply_pairs,
@@ -17,6 +16,7 @@ from vcrf.kernels.corrections import (
     undo_corrections,
 )
 from vcrf.kernels.rows import sum_rows
+from vcrf.kernels.scores import FactorTables, LocalFactors
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 # Tag patterns of one length up to which a table says which were seen.
@@ -211,7 +211,7 @@ def _add_arcs(
 def scan_patterns(
     ptr: Ints, positions: UInts32, values: Floats, columns: UInts32, size: int, limits: Floats,
     allowed_ptr: Ints, allowed: UInts32, starts: Ints, y: UInts32, weights: Floats, n_labels: int,
-    tables: Tables, cor: Corrections, messages: Messages, clamped: Messages, is_open: Bools,
+    tables: FactorTables, cor: LocalFactors, messages: Messages, clamped: Messages, is_open: Bools,
     found_column: UInts32, found_code: UInts32, found_grad: Floats,
 ) -> int:  # fmt: skip
     """Candidates with patterns of length `size` >= 2 whose |gradient| exceeds their column's limit.
@@ -267,8 +267,8 @@ def scan_patterns(
 
 @kernel
 def pair_residuals(
-    first: int, last: int, starts: Ints, y: UInts32, weights: Floats, n_labels: int, tables: Tables, cor: Corrections,
-    messages: Messages, clamped: Messages, is_open: Bools, out: Floats,
+    first: int, last: int, starts: Ints, y: UInts32, weights: Floats, n_labels: int, tables: FactorTables,
+    cor: LocalFactors, messages: Messages, clamped: Messages, is_open: Bools, out: Floats,
 ) -> None:  # fmt: skip
     """out[t, b, a] = weight * (posterior - truth) of the labels b at t and a before it, for tokens first .. last-1.
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import (
+    CliqueScratch,
     Examples,
-    Scratch,
     Shapes,
     begin,
     logs_for,
@@ -83,7 +83,7 @@ def choose(table: Floats, index: Ints32, wanted: int, draw: float) -> int:
 
 
 @inner_kernel
-def read_assignment(graphs: Shapes, shape: int, draws: Floats, room: Scratch, chosen: Ints, y: Ints) -> None:
+def read_assignment(graphs: Shapes, shape: int, draws: Floats, room: CliqueScratch, chosen: Ints, y: Ints) -> None:
     """An assignment from the tables of an exact graph after they were collected; draws[c] < 0 takes the best."""
     base = graphs.clique_ptr[shape]
     nothing = graphs.maps[:0]

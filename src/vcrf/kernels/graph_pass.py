@@ -60,7 +60,7 @@ class Examples(NamedTuple):
     part_ptr: Ints
 
 
-class Scratch(NamedTuple):
+class CliqueScratch(NamedTuple):
     """Tables and separators of one example, and room for sums."""
 
     tables: Floats
@@ -74,7 +74,7 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def scratch_for(graphs: Shapes, examples: Examples, first: int, last: int) -> Scratch:
+def scratch_for(graphs: Shapes, examples: Examples, first: int, last: int) -> CliqueScratch:
     """Room for the largest of some examples."""
     n_tables, n_separated, largest = 1, 1, 1
     for i in range(first, last):
@@ -84,14 +84,14 @@ def scratch_for(graphs: Shapes, examples: Examples, first: int, last: int) -> Sc
         for c in range(graphs.clique_ptr[shape], graphs.clique_ptr[shape + 1]):
             largest = max(largest, graphs.cliques[c, 1])
     bits = np.empty(largest, np.uint64)
-    return Scratch(
+    return CliqueScratch(
         np.empty(n_tables), np.empty(n_separated), np.empty(largest), np.empty(largest), np.empty(largest),
         np.empty(largest), bits, bits.view(np.float64),
     )  # fmt: skip
 
 
 @inner_kernel
-def reduce_table(table: Floats, to: Ints32, n: int, is_max: bool, room: Scratch) -> None:
+def reduce_table(table: Floats, to: Ints32, n: int, is_max: bool, room: CliqueScratch) -> None:
     """room.sums[s] = log of the sum (or the maximum) of exp(table) over the entries that a map takes to s < n."""
     peaks, sums, work = room.peaks, room.sums, room.work[: len(table)]
     for s in range(n):
@@ -131,7 +131,13 @@ def log_total(table: Floats, is_max: bool) -> float:
 
 @inner_kernel
 def assemble(
-    graphs: Shapes, examples: Examples, i: int, scores: Floats, messages: Floats, temperature: float, room: Scratch
+    graphs: Shapes,
+    examples: Examples,
+    i: int,
+    scores: Floats,
+    messages: Floats,
+    temperature: float,
+    room: CliqueScratch,
 ) -> None:
     """Tables of the cliques: shares of the parts' scores and messages, over c T (temperature 0: as they are)."""
     shape = examples.shapes[i]
@@ -155,7 +161,7 @@ def assemble(
 
 
 @inner_kernel
-def step(graphs: Shapes, number: int, is_down: bool, is_max: bool, room: Scratch) -> None:
+def step(graphs: Shapes, number: int, is_down: bool, is_max: bool, room: CliqueScratch) -> None:
     """Pass from a clique to its parent, or from the parent to it."""
     row = graphs.separators[number]
     source, target, to, back = (row[1], row[0], row[5], row[4]) if is_down else (row[0], row[1], row[4], row[5])
@@ -184,7 +190,7 @@ def update(
     v: int,
     messages: Floats,
     temperature: float,
-    room: Scratch,
+    room: CliqueScratch,
     logs: Floats,
 ) -> float:
     """Set the messages of a variable to the best for its blocks, whose roots stand there; returns the change of U.
@@ -223,7 +229,7 @@ def update(
 
 @kernel
 def run_program(
-    graphs: Shapes, examples: Examples, i: int, program: int, messages: Floats, temperature: float, room: Scratch,
+    graphs: Shapes, examples: Examples, i: int, program: int, messages: Floats, temperature: float, room: CliqueScratch,
     logs: Floats,
 ) -> float:  # fmt: skip
     """All steps of a program; returns the change of U."""
@@ -249,7 +255,7 @@ def logs_for(graphs: Shapes, examples: Examples, first: int, last: int) -> Float
 
 
 @inner_kernel
-def total_value(graphs: Shapes, shape: int, temperature: float, room: Scratch, totals: Floats) -> float:
+def total_value(graphs: Shapes, shape: int, temperature: float, room: CliqueScratch, totals: Floats) -> float:
     """U from the tables of the roots; totals[b] is log Z_T of each block."""
     value = 0.0
     begin = graphs.block_ptr[shape]
@@ -274,7 +280,7 @@ def most_blocks(graphs: Shapes, examples: Examples, first: int, last: int) -> in
 @kernel
 def begin(
     graphs: Shapes, examples: Examples, i: int, scores: Floats, messages: Floats, temperature: float, n_sweeps: int,
-    room: Scratch, logs: Floats,
+    room: CliqueScratch, logs: Floats,
 ) -> None:  # fmt: skip
     """Tables with the roots at their first places, after so many sweeps there and back over the messages."""
     assemble(graphs, examples, i, scores, messages, temperature, room)
@@ -285,7 +291,7 @@ def begin(
 
 
 @inner_kernel
-def exp_belief(graphs: Shapes, shape: int, c: int, totals: Floats, room: Scratch) -> Floats:
+def exp_belief(graphs: Shapes, shape: int, c: int, totals: Floats, room: CliqueScratch) -> Floats:
     """The marginals of a clique: exp(table - log Z)."""
     first, size = graphs.cliques[c, 0], graphs.cliques[c, 1]
     total = totals[graphs.cliques[c, 2] - graphs.block_ptr[shape]]

@@ -14,8 +14,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import (
+    CliqueScratch,
     Examples,
-    Scratch,
     Shapes,
     add_parts,
     begin,
@@ -43,7 +43,7 @@ def entropy(table: Floats) -> float:
 
 
 @inner_kernel
-def find_changes(graphs: Shapes, shape: int, totals: Floats, room: Scratch, keep: Floats, fresh: Floats) -> None:
+def find_changes(graphs: Shapes, shape: int, totals: Floats, room: CliqueScratch, keep: Floats, fresh: Floats) -> None:
     """How the marginals of each shared variable are changed, in the layout of the example's messages."""
     mean = np.empty(1)
     for v in range(graphs.variable_ptr[shape], graphs.variable_ptr[shape + 1]):
@@ -83,7 +83,7 @@ def change_axis(table: Floats, n: int, stride: int, keep: Floats, fresh: Floats)
 
 
 @inner_kernel
-def repair_clique(graphs: Shapes, c: int, table: Floats, keep: Floats, fresh: Floats, room: Scratch) -> float:
+def repair_clique(graphs: Shapes, c: int, table: Floats, keep: Floats, fresh: Floats, room: CliqueScratch) -> float:
     """Change all axes of a clique's marginals; returns its entropy less that of its separator."""
     for k in range(graphs.axis_ptr[c], graphs.axis_ptr[c + 1]):
         at, n, stride = graphs.axes[k]

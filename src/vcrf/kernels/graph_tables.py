@@ -10,7 +10,7 @@ from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Occurrences(NamedTuple):
+class PartColumns(NamedTuple):
     """Columns of each part (CSR), and where the scores of each part begin."""
 
     ptr: Ints
@@ -27,7 +27,7 @@ def add_row(out: Floats, value: float, row: Floats) -> None:
 
 
 @kernel
-def score_parts(first: int, last: int, found: Occurrences, row_of: Ints, table: Floats, out: Floats) -> None:
+def score_parts(first: int, last: int, found: PartColumns, row_of: Ints, table: Floats, out: Floats) -> None:
     """Scores of parts first .. last - 1: sums of value * weights, one row of weights a column; row_of < 0: none."""
     for p in range(first, last):
         begin, end = found.part_ptr[p], found.part_ptr[p + 1]
@@ -41,27 +41,19 @@ def score_parts(first: int, last: int, found: Occurrences, row_of: Ints, table: 
 
 @inner_kernel
 def column_row(
-    c: int, ptr: Ints, positions: UInts32, values: Floats, part_ptr: Ints, residuals: Floats, row: Floats
-) -> int:
-    """Gradients of all assignments of a column; returns their number. `values` is empty where all are 1."""
+    c: int, ptr: Ints, positions: UInts32, values: Floats, part_ptr: Ints, residuals: Floats, is_squared: bool,
+    row: Floats,
+) -> int:  # fmt: skip
+    """Gradients of all assignments of a column; returns their number. `values` is empty where all are 1.
+
+    With squares of the values: variances of all assignments.
+    """
     size = part_ptr[positions[ptr[c]] + 1] - part_ptr[positions[ptr[c]]]
     row[:size] = 0.0
     for k in range(ptr[c], ptr[c + 1]):
         at = part_ptr[positions[k]]
-        add_row(row[:size], values[k] if len(values) else 1.0, residuals[at : at + size])
-    return int(size)
-
-
-@inner_kernel
-def squared_row(
-    c: int, ptr: Ints, positions: UInts32, values: Floats, part_ptr: Ints, residuals: Floats, row: Floats
-) -> int:
-    """As `column_row` with squares of the values: variances of all assignments."""
-    size = part_ptr[positions[ptr[c]] + 1] - part_ptr[positions[ptr[c]]]
-    row[:size] = 0.0
-    for k in range(ptr[c], ptr[c + 1]):
-        at = part_ptr[positions[k]]
-        add_row(row[:size], values[k] ** 2 if len(values) else 1.0, residuals[at : at + size])
+        value = values[k] if len(values) else 1.0
+        add_row(row[:size], value**2 if is_squared else value, residuals[at : at + size])
     return int(size)
 
 
@@ -73,10 +65,7 @@ def feature_gradient(
     """Gradients of the features of columns[first:last]; features feature_ptr[i] .. belong to columns[i]."""
     row = np.empty(widest)
     for i in range(first, last):
-        if is_squared:
-            squared_row(columns[i], ptr, positions, values, part_ptr, residuals, row)
-        else:
-            column_row(columns[i], ptr, positions, values, part_ptr, residuals, row)
+        column_row(columns[i], ptr, positions, values, part_ptr, residuals, is_squared, row)
         for f in range(feature_ptr[i], feature_ptr[i + 1]):
             out[f] = row[assignments[f]]
 
@@ -92,7 +81,7 @@ def scan_columns(
     found_columns, found_assignments, found = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
     for i in range(first, last):
         c = columns[i]
-        size = column_row(c, ptr, positions, values, part_ptr, residuals, row)
+        size = column_row(c, ptr, positions, values, part_ptr, residuals, False, row)
         if n + size > room:
             room = 2 * (n + size)
             wider_columns, wider_assignments, wider = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)

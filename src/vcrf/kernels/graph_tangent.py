@@ -9,8 +9,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.graph_pass import (
+    CliqueScratch,
     Examples,
-    Scratch,
     Shapes,
     assemble,
     exp_belief,
@@ -25,7 +25,7 @@ _COLLECT, _DISTRIBUTE = 0, 3
 
 
 @inner_kernel
-def move_step(graphs: Shapes, number: int, is_down: bool, room: Scratch, moves: Floats, held: Floats) -> None:
+def move_step(graphs: Shapes, number: int, is_down: bool, room: CliqueScratch, moves: Floats, held: Floats) -> None:
     """As `graph_pass.step`, with the derivatives of the tables (`moves`) and of the separators (`held`)."""
     row = graphs.separators[number]
     source, target, to, back = (row[1], row[0], row[5], row[4]) if is_down else (row[0], row[1], row[4], row[5])
@@ -51,7 +51,7 @@ def move_step(graphs: Shapes, number: int, is_down: bool, room: Scratch, moves: 
 
 
 @inner_kernel
-def run_moves(graphs: Shapes, shape: int, program: int, room: Scratch, moves: Floats, held: Floats) -> None:
+def run_moves(graphs: Shapes, shape: int, program: int, room: CliqueScratch, moves: Floats, held: Floats) -> None:
     """All steps of a program."""
     at = 4 * shape + program
     for k in range(graphs.step_ptr[at], graphs.step_ptr[at + 1]):

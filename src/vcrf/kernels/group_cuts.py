@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.cuts import Master, _choose, difference, move
+from vcrf.kernels.cuts import Master, _choose, difference, move, next_step
 from vcrf.types import Floats, Ints
 
 
@@ -66,14 +66,7 @@ def _best_step(
     low, high, step = 0.0, largest, 0.0
     slope, curvature = _slope_at(master, squares, along, sizes, found, n, 0.0)
     for _ in range(8):
-        error = gain + slope
-        if error > 0.0:
-            low = step
-        else:
-            high = step
-        trial = step + error / curvature if curvature > 0.0 else 0.5 * (low + high)
-        if not (low < trial < high):
-            trial = 0.5 * (low + high)
+        trial, low, high = next_step(step, gain + slope, curvature, low, high)
         if abs(trial - step) <= 1e-6 * largest:
             return trial
         step = trial

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections
+from vcrf.kernels.scores import LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 # A past feature is dropped when its covariances are below this share of their largest so far.
@@ -112,7 +112,7 @@ def _pair_probabilities(
     alpha: Floats,
     back: Floats,
     table: Floats,
-    cor: Corrections,
+    cor: LocalFactors,
     out: Floats,
 ) -> None:
     """out[a, b] = P(y_{t-1} = a, y_t = b) from the messages."""
@@ -158,7 +158,7 @@ def _same_token(
 @kernel
 def covariance_half(
     sent_ptr: Ints, weights: Floats, prob: Floats, alpha: Floats, back: Floats, table: Floats,
-    cor: Corrections, firing: PairFiring, max_current: int, max_slots: int, part: int, n_parts: int, stride: int,
+    cor: LocalFactors, firing: PairFiring, max_current: int, max_slots: int, part: int, n_parts: int, stride: int,
     out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian; this call fills the rows i with i % n_parts == part.

@@ -1,8 +1,8 @@
 """Sums and maxima over the label sequences of one sentence in the log domain: any scores, also -inf.
 
-Contexts are those of a pattern automaton, or all runs of order - 1 labels of a dense lattice: see `Steps`. States are
-pairs (context p, state q of a loss automaton); without a loss there is one q. Of the w pairs of a context before
-position t, what belongs to (p, q) has the number ptr[t] * n_contexts + p * w + q.
+Contexts are those of a pattern automaton, or all runs of order - 1 labels of a dense lattice: see `ContextScores`.
+States are pairs (context p, state q of a loss automaton); without a loss there is one q. Of the w pairs of a context
+before position t, what belongs to (p, q) has the number ptr[t] * n_contexts + p * w + q.
 
 Messages are shifted at every position so that their largest entry is 0; the shifts are summed apart. So rounding
 depends on the size of one weight, not on the length of the sequence.
@@ -18,7 +18,7 @@ from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Steps(NamedTuple):
+class ContextScores(NamedTuple):
     """Scores of one sentence by context and label; -inf forbids.
 
     node : (n_positions, L), arcs : (n_positions, n_arcs); at position 0 the label b scores node[0, b] alone
@@ -46,7 +46,7 @@ class SentenceLoss(NamedTuple):
 
 
 @inner_kernel
-def step(steps: Steps, t: int, p: int, b: int) -> tuple[float, int]:
+def step(steps: ContextScores, t: int, p: int, b: int) -> tuple[float, int]:
     """Score of a label after a context, and the context that follows."""
     if t == 0:
         return steps.node[0, b], steps.first[b]
@@ -55,7 +55,7 @@ def step(steps: Steps, t: int, p: int, b: int) -> tuple[float, int]:
 
 
 @inner_kernel
-def leave(steps: Steps, t: int, p: int, scores: Floats, targets: Ints) -> None:
+def leave(steps: ContextScores, t: int, p: int, scores: Floats, targets: Ints) -> None:
     """`step` for all labels, (L,) each."""
     if t == 0:
         scores[:], targets[:] = steps.node[0], steps.first
@@ -66,7 +66,7 @@ def leave(steps: Steps, t: int, p: int, scores: Floats, targets: Ints) -> None:
 
 
 @inner_kernel
-def exists(steps: Steps, t: int, p: int) -> bool:
+def exists(steps: ContextScores, t: int, p: int) -> bool:
     """Whether context p can be there before position t."""
     return steps.size[p] <= t if t > 0 else p == 0
 
@@ -96,7 +96,7 @@ def normalise(log_weights: Floats) -> float:
 
 
 @kernel
-def push(steps: Steps, loss: SentenceLoss) -> tuple[float, Floats]:
+def push(steps: ContextScores, loss: SentenceLoss) -> tuple[float, Floats]:
     """Push weights to the front: log of the sum over y of exp(score + loss), and log P(label | p, q), (pairs, L).
 
     ``bwd[t, s] = log sum_b exp(score + cost + bwd[t+1, s'])``, and ``log_cond[t, s, b]`` is the term of b less that.
@@ -132,7 +132,7 @@ def push(steps: Steps, loss: SentenceLoss) -> tuple[float, Floats]:
 
 
 @kernel
-def posteriors(steps: Steps, loss: SentenceLoss, log_cond: Floats) -> tuple[Floats, float]:
+def posteriors(steps: ContextScores, loss: SentenceLoss, log_cond: Floats) -> tuple[Floats, float]:
     """Posterior of every context and label, (n_positions, n_contexts, L), and the mean loss.
 
     Probability goes from the start along the arcs, in the shares that `push` tells: nothing is a difference of sums
@@ -165,7 +165,7 @@ def posteriors(steps: Steps, loss: SentenceLoss, log_cond: Floats) -> tuple[Floa
 
 
 @kernel
-def run_posterior(steps: Steps, joint: Floats, cond: Floats, run: Ints, out: Floats) -> None:
+def run_posterior(steps: ContextScores, joint: Floats, cond: Floats, run: Ints, out: Floats) -> None:
     """out[t] = posterior that the last labels at t are `run`; `joint` from `posteriors`, both (T, n_contexts, L)."""
     n_positions, n_contexts, _ = joint.shape
     k = len(run)
@@ -197,7 +197,7 @@ def draw(probabilities: Floats, uniform: float) -> int:
 
 
 @kernel
-def sample(steps: Steps, cond: Floats, uniforms: Floats) -> Ints:
+def sample(steps: ContextScores, cond: Floats, uniforms: Floats) -> Ints:
     """Independent exact draws, (n, n_positions), from uniforms of that shape; `cond` (n_positions, n_contexts, L)."""
     sequences = np.empty(uniforms.shape, dtype=np.int64)
     for i in range(len(uniforms)):
@@ -210,7 +210,7 @@ def sample(steps: Steps, cond: Floats, uniforms: Floats) -> Ints:
 
 
 @kernel
-def path_contexts(steps: Steps, labels: Ints) -> Ints:
+def path_contexts(steps: ContextScores, labels: Ints) -> Ints:
     """Context before each position of a label sequence (0 before the first)."""
     contexts = np.zeros(len(labels), dtype=np.int64)
     p = 0
@@ -247,7 +247,7 @@ def merge_kbest(weights: Floats, targets: Ints, suffixes: Floats, rank: Ints, sc
 
 
 @kernel
-def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
+def kbest(steps: ContextScores, k: int) -> tuple[Floats, Ints]:
     """Scores and label sequences of the k best, distinct, best first; equal scores in lexicographic order.
 
     Fewer if fewer are allowed. Memory grows with n_positions * n_contexts * k.
@@ -279,7 +279,7 @@ def kbest(steps: Steps, k: int) -> tuple[Floats, Ints]:
 
 
 @inner_kernel
-def extend(steps: Steps, loss: SentenceLoss, t: int, best: Floats, longer: Floats) -> None:
+def extend(steps: ContextScores, loss: SentenceLoss, t: int, best: Floats, longer: Floats) -> None:
     """longer[p', q'] = largest best[p, q] + score + cost of the arcs that enter; layers t and t + 1."""
     w, w_next, n_labels = loss.ptr[t + 1] - loss.ptr[t], loss.ptr[t + 2] - loss.ptr[t + 1], steps.node.shape[1]
     scores, targets = np.empty(n_labels), np.empty(n_labels, np.int64)
@@ -296,7 +296,7 @@ def extend(steps: Steps, loss: SentenceLoss, t: int, best: Floats, longer: Float
 
 
 @kernel
-def best_scores(steps: Steps, loss: SentenceLoss) -> Floats:
+def best_scores(steps: ContextScores, loss: SentenceLoss) -> Floats:
     """Largest score + cost of a path to each pair, all layers one after the other."""
     ptr = loss.ptr * len(steps.size)
     best = np.full(ptr[-1], -np.inf)
@@ -307,7 +307,7 @@ def best_scores(steps: Steps, loss: SentenceLoss) -> Floats:
 
 
 @kernel
-def best_score(steps: Steps, loss: SentenceLoss) -> float:
+def best_score(steps: ContextScores, loss: SentenceLoss) -> float:
     """Largest score + loss; two layers at a time."""
     n_contexts = len(steps.size)
     best = np.full(n_contexts, -np.inf)
@@ -320,7 +320,7 @@ def best_score(steps: Steps, loss: SentenceLoss) -> float:
 
 
 @kernel
-def trace(steps: Steps, loss: SentenceLoss, best: Floats, q: int, p: int) -> Ints:
+def trace(steps: ContextScores, loss: SentenceLoss, best: Floats, q: int, p: int) -> Ints:
     """Labels of a best path to the last pair (p, q), from `best_scores`."""
     n_positions, n_labels = steps.node.shape
     n_contexts, ptr = len(steps.size), loss.ptr

@@ -8,22 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
+from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
-from vcrf.types import Floats, Ints, UInts32
+from vcrf.types import Floats
 
 # Below this a sum of products is taken again in the log domain.
 _SMALLEST = 1e-280
 # Exponents for `exp_inplace`.
 _LEAST = -700.0
-
-
-class Sequences(NamedTuple):
-    """Where sentences begin, their labels, and of each what a wrong label costs and how much it counts."""
-
-    ptr: Ints
-    y: UInts32
-    costs: Floats
-    weights: Floats
 
 
 class Work(NamedTuple):
@@ -132,7 +124,7 @@ def _messages(n: int, n_labels: int, work: Work) -> float:
 
 
 @kernel
-def residuals(data: Sequences, i: int, n_labels: int, work: Work) -> float:
+def residuals(data: Sentences, i: int, n_labels: int, work: Work) -> float:
     """Scores become posterior - truth, of labels and pairs; returns log Z - score of the truth.
 
     `largest` has the largest size of each token's residuals, of labels and of pairs.

@@ -18,11 +18,12 @@ import math
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, outer_fast_kernel
-from vcrf.kernels.blocks import PassOutput, Sentences, Tables
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.potentials import MAX_RANGE, node_scores
 from vcrf.kernels.registers import DOUBLES
 from vcrf.kernels.rows import MOST, level_row, multiply_rows, padded, step_row
+from vcrf.kernels.scores import FactorTables
 from vcrf.kernels.vectors import add_combination, combine_rows
 from vcrf.types import Floats, UInts32
 
@@ -164,7 +165,7 @@ def _add_variances(
 @outer_fast_kernel
 def pair_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, longest: int, rows: UInts32, scores: Floats,
-    tables: Tables, values_only: bool, counts: Floats, variances: Floats, out: PassOutput,
+    tables: FactorTables, values_only: bool, counts: Floats, variances: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Forward-backward of sentences first .. last-1, of at most `longest` tokens.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel
 from vcrf.kernels.pattern_lanes import hand_down
-from vcrf.kernels.patterns import LocalArcs
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
 

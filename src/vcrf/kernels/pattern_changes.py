@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.patterns import Graph, LocalArcs
+from vcrf.kernels.patterns import PatternArrays
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Floats, Ints
 
 
@@ -29,7 +30,7 @@ def make_changes(n_arcs: int) -> Changes:
 
 
 @inner_kernel
-def list_changes(t: int, local: LocalArcs, graph: Graph, changes: Changes) -> int:
+def list_changes(t: int, local: LocalArcs, graph: PatternArrays, changes: Changes) -> int:
     """List the arcs that end with the patterns of token t alone, and the product of these patterns' factors.
 
     Arcs that overwrite a listed one end with the same pattern: they are listed too.
@@ -49,8 +50,8 @@ def list_changes(t: int, local: LocalArcs, graph: Graph, changes: Changes) -> in
 
 @kernel
 def change_rows(
-    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats, at: int,
-    changes: Changes, extra: Floats,
+    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: PatternArrays, factor: Floats, back: Floats,
+    at: int, changes: Changes, extra: Floats,
 ) -> None:  # fmt: skip
     """extra[p] += what the patterns of token t alone add to p's row, less what they add to the row p backs off to."""
     n = list_changes(t, local, graph, changes)
@@ -71,7 +72,7 @@ def change_rows(
 
 @inner_kernel
 def take_changes(
-    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, alpha: Floats,
+    lanes: int, lane: int, t: int, n_labels: int, local: LocalArcs, graph: PatternArrays, factor: Floats, alpha: Floats,
     back: Floats, at: int, changes: Changes, new: Floats, counts: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """What the patterns of token t alone change after `take_arcs`; out[j] += their posteriors."""

@@ -8,8 +8,9 @@ from vcrf.kernels._jit import inner_kernel, kernel
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.pattern_groups import by_length, group_bounds, make_group
 from vcrf.kernels.pattern_sweeps import backward, forward, log_partition, make_messages, weighted
-from vcrf.kernels.patterns import Graph, LocalArcs, longest_of
+from vcrf.kernels.patterns import PatternArrays, longest_of
 from vcrf.kernels.product import no_loss
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -81,7 +82,9 @@ def best_before(
 
 
 @kernel
-def viterbi(sent_ptr: Ints, node: Floats, graph: Graph, original: Floats, local: LocalArcs, out: UInts32) -> None:
+def viterbi(
+    sent_ptr: Ints, node: Floats, graph: PatternArrays, original: Floats, local: LocalArcs, out: UInts32
+) -> None:
     """Best labels of every sentence; of equal sequences the first by labels.
 
     `original` are the scores of the arcs. Only the maxima are stored; the labels are found again from left to right.
@@ -143,8 +146,8 @@ def _node_factors(sent_ptr: Ints, node: Floats, is_hard: Bools) -> tuple[Floats,
 
 @kernel
 def label_marginals(
-    sent_ptr: Ints, node: Floats, graph: Graph, factor: Floats, arc_shift: float, local: LocalArcs, is_hard: Bools,
-    log_z: Floats, out: Floats,
+    sent_ptr: Ints, node: Floats, graph: PatternArrays, factor: Floats, arc_shift: float, local: LocalArcs,
+    is_hard: Bools, log_z: Floats, out: Floats,
 ) -> None:  # fmt: skip
     """Posterior of every label at every token, and the log partition of every sentence that is not hard.
 

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.pattern_groups import make_group
 from vcrf.kernels.pattern_sweeps import backward, make_messages, weighted
-from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs, apply_local, prepare_nodes, undo_local
+from vcrf.kernels.patterns import PatternArrays, apply_local, prepare_nodes, undo_local
 from vcrf.kernels.product import no_loss
+from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 # Contexts that a token may have at the most.
@@ -418,7 +419,7 @@ def scratch(
 
 @kernel
 def sentence_covariances(
-    start: int, stop: int, n_labels: int, graph: Graph, original: Floats, factor: Floats, local: LocalArcs,
+    start: int, stop: int, n_labels: int, graph: PatternArrays, original: Floats, factor: Floats, local: LocalArcs,
     back: Floats, given: Floats, weight: float, firing: ArcFiring, least: Least,
     work: tuple[Moves, Past, Current, Ints, Ints, Floats], part: int, n_parts: int, out: Floats,
 ) -> None:  # fmt: skip
@@ -461,8 +462,8 @@ def sentence_covariances(
 
 @kernel
 def covariance_half(
-    sentences: Sentences, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arc_scores: ArcScores,
-    cor: Corrections, local: LocalArcs, firing: ArcFiring, max_current: int, max_fired: int, part: int, n_parts: int,
+    sentences: Sentences, n_labels: int, rows: UInts32, scores: Floats, graph: PatternArrays, arc_scores: ArcFactors,
+    cor: LocalFactors, local: LocalArcs, firing: ArcFiring, max_current: int, max_fired: int, part: int, n_parts: int,
     stride: int, least: Least, result: PassOutput, out: Floats,
 ) -> None:  # fmt: skip
     """Out + out.T is the Hessian, but for hard sentences, which are flagged in `result`.

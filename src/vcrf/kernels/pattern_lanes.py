@@ -20,7 +20,8 @@ import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.kernels.pattern_alone import sum_row_alone, take_arcs_alone
-from vcrf.kernels.patterns import CANCELS, Graph, LocalArcs
+from vcrf.kernels.patterns import CANCELS, PatternArrays
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -46,8 +47,8 @@ def pair_factors(n_labels: int, long_pairs: UInts32, factor: Floats) -> PairFact
 
 @inner_kernel
 def _full_row(
-    lanes: int, lane: int, t: int, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
-    at: int,
+    lanes: int, lane: int, t: int, p: int, n_labels: int, local: LocalArcs, graph: PatternArrays, factor: Floats,
+    back: Floats, at: int,
 ) -> float:  # fmt: skip
     """The row of context p at token t, summed over positive numbers."""
     total = 0.0
@@ -64,8 +65,8 @@ def _full_row(
 
 @inner_kernel
 def _mend_row(
-    lanes: int, tokens: Ints, p: int, n_labels: int, local: LocalArcs, graph: Graph, factor: Floats, back: Floats,
-    at: int, start: Floats, start_at: int, extra: Floats, beta: Floats,
+    lanes: int, tokens: Ints, p: int, n_labels: int, local: LocalArcs, graph: PatternArrays, factor: Floats,
+    back: Floats, at: int, start: Floats, start_at: int, extra: Floats, beta: Floats,
 ) -> None:  # fmt: skip
     """Sum the row of p anew in the lanes where differences have lost digits: it is small beside what it came from."""
     for lane in range(lanes):
@@ -124,7 +125,7 @@ def _add_own_arcs(
 
 @kernel
 def sum_rows(
-    lanes: int, tokens: Ints, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, local: LocalArcs,
+    lanes: int, tokens: Ints, n_labels: int, graph: PatternArrays, factor: Floats, pairs: PairFactors, local: LocalArcs,
     back: Floats, at: int, extra: Floats, beta: Floats,
 ) -> None:  # fmt: skip
     """beta[p] = sum_b factor(p, b) back[at + target]: of labels in full, of others from what own arcs change.
@@ -221,8 +222,8 @@ def _take_own_arcs(
 
 @inner_kernel
 def take_arcs(
-    lanes: int, n_labels: int, graph: Graph, factor: Floats, pairs: PairFactors, alpha: Floats, back: Floats, at: int,
-    new: Floats, pair_counts: Floats, counts: Floats,
+    lanes: int, n_labels: int, graph: PatternArrays, factor: Floats, pairs: PairFactors, alpha: Floats, back: Floats,
+    at: int, new: Floats, pair_counts: Floats, counts: Floats,
 ) -> None:  # fmt: skip
     """new[target] = mass that enters it, and the posterior of taking each arc, summed over lanes, to counts.
 

@@ -18,14 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.pattern_arcs import arc_values, mass_in_full, mass_of_arcs, scale_values, take_posteriors
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie
 from vcrf.kernels.pattern_groups import Group, by_length, group_bounds, make_group, times_gain
 from vcrf.kernels.pattern_lanes import label_sums
 from vcrf.kernels.pattern_sweeps import GroupMessages, Weighted, backward, make_messages, take_first, weighted
-from vcrf.kernels.patterns import EXACT, ArcScores, Graph, LocalArcs, prepare_nodes
+from vcrf.kernels.patterns import EXACT, PatternArrays, prepare_nodes
 from vcrf.kernels.product import no_loss
+from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
@@ -169,8 +170,8 @@ def _add_rows(
 
 @inner_kernel
 def _add_level(
-    level: Level, n_labels: int, w: int, graph: Graph, trie: Trie, m: LevelMessages, inverse: Floats, keeps: bool,
-    row: Floats, sums: Floats, squares: Floats,
+    level: Level, n_labels: int, w: int, graph: PatternArrays, trie: Trie, m: LevelMessages, inverse: Floats,
+    keeps: bool, row: Floats, sums: Floats, squares: Floats,
 ) -> None:  # fmt: skip
     """Add the patterns that end at a token, of all lanes; `row` `keeps` them by place and lane (not pairs)."""
     k, place, right_ptr = level.k, level.place, trie.right_ptr
@@ -218,7 +219,7 @@ def _move_run(
 
 @inner_kernel
 def _move_runs(
-    k: int, n_labels: int, w: int, graph: Graph, trie: Trie, m: LevelMessages, row: Floats, ones: Floats
+    k: int, n_labels: int, w: int, graph: PatternArrays, trie: Trie, m: LevelMessages, row: Floats, ones: Floats
 ) -> None:
     """Write alpha of the kept patterns of lengths 2 .. k-1 that end at a token and are no contexts."""
     right_ptr = trie.right_ptr
@@ -324,8 +325,8 @@ def _add_to_slots(level: Level, n_labels: int, trie: Trie, own: Floats, sums: Fl
 @kernel
 def level_lanes(
     sentences: Sentences, first: int, last: int, n_labels: int, level: Level, rows: UInts32, scores: Floats,
-    graph: Graph, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool, is_open: Bools, trie: Trie,
-    pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
+    graph: PatternArrays, arc_scores: ArcFactors, cor: LocalFactors, local: LocalArcs, clamp: bool, is_open: Bools,
+    trie: Trie, pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
 ) -> None:  # fmt: skip
     """Add the expected patterns of length k of sentences first .. last-1, hard ones left out, to the sums.
 

@@ -23,13 +23,14 @@ from vcrf.kernels.margin import (
     take_truth,
 )
 from vcrf.kernels.pattern_decode import add_local, best_before, drop_local
-from vcrf.kernels.patterns import Graph, LocalArcs
+from vcrf.kernels.patterns import PatternArrays
 from vcrf.kernels.potentials import node_scores
 from vcrf.kernels.product import LossArrays
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Scores(NamedTuple):
+class ScoredArcs(NamedTuple):
     """Scores of a block of sentences: node, flat from token t0 on; arcs, and those of single tokens.
 
     `here` is scratch equal to `arcs`, `values` (n_arcs,) and `choice`, `after` (n_states,) are scratch.
@@ -47,17 +48,17 @@ class Scores(NamedTuple):
 
 @inner_kernel
 def _make_scores(
-    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs
-) -> Scores:
+    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, graph: PatternArrays, arcs: Floats, local: LocalArcs
+) -> ScoredArcs:
     node, n_states = np.empty((t1 - t0) * n_labels), len(graph.size)
     node_scores(rows, scores, t0, t1, node)
-    return Scores(
+    return ScoredArcs(
         t0, node, arcs, local, arcs.copy(), np.empty(len(arcs)), np.zeros(n_states, np.uint32), np.empty(n_states)
     )
 
 
 @inner_kernel
-def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
+def _correct(scores: ScoredArcs, graph: PatternArrays, t: int, undo: bool) -> None:
     """Add the patterns of token t alone to the arcs, or restore these."""
     local, first, last = scores.local, scores.local.ptr[t], scores.local.ptr[t + 1]
     if undo:
@@ -68,8 +69,8 @@ def _correct(scores: Scores, graph: Graph, t: int, undo: bool) -> None:
 
 @inner_kernel
 def sweep_back(
-    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints,
-    kappa: float, rest: Floats,
+    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, graph: PatternArrays, scores: ScoredArcs,
+    numbers: Ints, kappa: float, rest: Floats,
 ) -> None:  # fmt: skip
     """rest[(row, p)] = the most that kappa * loss + score can gain from the tokens to come, after the first token."""
     n_states, last, after, node = len(graph.size), graph.last, scores.after, scores.node
@@ -98,8 +99,8 @@ def sweep_back(
 
 @inner_kernel
 def follow(
-    costs: LossArrays, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores, numbers: Ints, kappa: float,
-    rest: Floats, y: UInts32, labels: UInts32,
+    costs: LossArrays, start: int, stop: int, n_labels: int, graph: PatternArrays, scores: ScoredArcs, numbers: Ints,
+    kappa: float, rest: Floats, y: UInts32, labels: UInts32,
 ) -> tuple[float, float]:  # fmt: skip
     """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
     n_states, table, arc_state, node, here = len(graph.size), graph.table, graph.arc_state, scores.node, scores.here
@@ -134,7 +135,7 @@ def follow(
 @kernel
 def max_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, rows: UInts32,
-    key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, out: Best,
+    key_scores: Floats, graph: PatternArrays, arcs: Floats, local: LocalArcs, out: Best,
 ) -> None:  # fmt: skip
     """What `product_max.max_pass` finds: label sequences of sentences first .. last-1 that are worth the most."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)
@@ -185,8 +186,9 @@ def _enter(
 
 @inner_kernel
 def build(
-    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: Graph, scores: Scores,
-    rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, built: Built, labels: UInts32,
+    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, graph: PatternArrays,
+    scores: ScoredArcs, rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, built: Built,
+    labels: UInts32,
 ) -> tuple[float, int]:  # fmt: skip
     """Best product above `enough` of all sequences whose bound exceeds it, with its last row; s = score + shift.
 
@@ -234,7 +236,7 @@ def build(
 @kernel
 def slack_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, additive: Additive,
-    rows: UInts32, key_scores: Floats, graph: Graph, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
+    rows: UInts32, key_scores: Floats, graph: PatternArrays, arcs: Floats, local: LocalArcs, kappas: Floats, out: Best,
 ) -> None:  # fmt: skip
     """What `product_max.slack_pass` finds, guesses included."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, graph, arcs, local)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.pattern_groups import by_length, group_bounds, make_group
 from vcrf.kernels.pattern_sweeps import backward, forward, log_partition, make_messages, weighted
-from vcrf.kernels.patterns import ArcScores, Graph, LocalArcs, prepare_nodes, take_truth
+from vcrf.kernels.patterns import PatternArrays, prepare_nodes, take_truth
 from vcrf.kernels.product import LossArrays
+from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
 from vcrf.types import Floats, UInts32
 
 
 @kernel
 def pattern_pass(
     sentences: Sentences, loss: LossArrays, picks: bool, first: int, last: int, n_labels: int, rows: UInts32,
-    scores: Floats, graph: Graph, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, clamp: bool,
+    scores: Floats, graph: PatternArrays, arc_scores: ArcFactors, cor: LocalFactors, local: LocalArcs, clamp: bool,
     values_only: bool, counts: Floats, means: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Forward-backward of sentences first .. last-1; clamped, over the allowed labels only.

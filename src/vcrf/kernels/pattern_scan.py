@@ -21,23 +21,17 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.pattern_counts import ColumnPairs, LevelSums, Trie, add_pairs
 from vcrf.kernels.pattern_groups import make_group
 from vcrf.kernels.pattern_sweeps import Weighted, backward, make_messages, weighted
-from vcrf.kernels.patterns import (
-    ArcScores,
-    Graph,
-    LocalArcs,
-    apply_local,
-    prepare_nodes,
-    undo_local,
-)
+from vcrf.kernels.patterns import PatternArrays, apply_local, prepare_nodes, undo_local
 from vcrf.kernels.product import LossArrays
+from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
 from vcrf.types import Bools, Floats, Ints, UInts32
 
 
-class Rows(NamedTuple):
+class LossRows(NamedTuple):
     """Rows of the loss automaton of one sentence of n tokens.
 
     lanes : (n + 1,) how many before each token and at the end, the row of those that have picked included
@@ -68,7 +62,16 @@ class Runs(NamedTuple):
 
 @inner_kernel
 def add_moved(
-    z: float, rows: Rows, u: int, n_states: int, n_labels: int, state: int, lane: int, label: int, out: Floats, at: int
+    z: float,
+    rows: LossRows,
+    u: int,
+    n_states: int,
+    n_labels: int,
+    state: int,
+    lane: int,
+    label: int,
+    out: Floats,
+    at: int,
 ) -> None:
     """Add a posterior z in a row before token u, which goes on to context `state` by a label, to out[at + next row]."""
     if len(rows.successor) == 0:
@@ -118,7 +121,7 @@ def conditional_rows(
 
 @inner_fast_kernel
 def joint_rows(
-    n_labels: int, rows: Rows, u: int, fail: Ints, arc_state: UInts32, table: UInts32, cond: Floats, state: Floats,
+    n_labels: int, rows: LossRows, u: int, fail: Ints, arc_state: UInts32, table: UInts32, cond: Floats, state: Floats,
     state_next: Floats, joint: Floats,
 ) -> None:  # fmt: skip
     """joint[(p, row) * L + b] = P(the labels before end in p, in the row, then b), and the next distribution."""
@@ -172,7 +175,7 @@ def add_row(
 
 @inner_kernel
 def extend_run(
-    n_labels: int, n_states: int, rows: Rows, u: int, right_ptr: Ints, right_label: UInts32, right_node: Ints,
+    n_labels: int, n_states: int, rows: LossRows, u: int, right_ptr: Ints, right_label: UInts32, right_node: Ints,
     is_context: Bools, node: int, state: int, mass: Floats, mass_first: int, row: Floats, least: float, table: UInts32,
     arc_state: UInts32, n: int, first: int, out: Runs,
 ) -> int:  # fmt: skip
@@ -205,7 +208,7 @@ def extend_run(
 
 @inner_kernel
 def level_token(
-    k: int, n_labels: int, rows: Rows, u: int, table: UInts32, arc_state: UInts32, trie: Trie, by_size: Ints,
+    k: int, n_labels: int, rows: LossRows, u: int, table: UInts32, arc_state: UInts32, trie: Trie, by_size: Ints,
     size_ptr: Ints, cond: Floats, joint: Floats, ones: Floats, old: Runs, new: Runs, least: float, weight: float,
     sums: Floats, squares: Floats, here: Floats, touched: Ints,
 ) -> int:  # fmt: skip
@@ -254,7 +257,7 @@ def level_token(
 
 
 @inner_kernel
-def first_state(rows: Rows, n_labels: int, n_states: int, init: float, first: Floats, state: Floats) -> None:
+def first_state(rows: LossRows, n_labels: int, n_states: int, init: float, first: Floats, state: Floats) -> None:
     """Distribution of the states after the first token, from the posterior mass first[b * rows + row], any scale.
 
     `init` is the factor of picking before the first token.
@@ -272,10 +275,10 @@ def first_state(rows: Rows, n_labels: int, n_states: int, init: float, first: Fl
 
 @kernel
 def level_sentence(
-    k: int, start: int, n_labels: int, graph: Graph, fail: Ints, original: Floats, factor: Floats, local: LocalArcs,
-    rows: Rows, init: float, trie: Trie, by_size: Ints, size_ptr: Ints, back: Floats, given: Floats, weight: float,
-    least: float, pairs: ColumnPairs, sums: Floats, squares: Floats, pair_sums: Floats, pair_gradient: Floats,
-    sign: float, here: Floats, touched: Ints, runs: Runs, runs_next: Runs,
+    k: int, start: int, n_labels: int, graph: PatternArrays, fail: Ints, original: Floats, factor: Floats,
+    local: LocalArcs, rows: LossRows, init: float, trie: Trie, by_size: Ints, size_ptr: Ints, back: Floats,
+    given: Floats, weight: float, least: float, pairs: ColumnPairs, sums: Floats, squares: Floats, pair_sums: Floats,
+    pair_gradient: Floats, sign: float, here: Floats, touched: Ints, runs: Runs, runs_next: Runs,
 ) -> None:  # fmt: skip
     """Add the posteriors of patterns of length k of one sentence to the sums.
 
@@ -319,9 +322,9 @@ def level_sentence(
 
 
 @kernel
-def _plain_rows(length: int) -> Rows:
+def _plain_rows(length: int) -> LossRows:
     """One row a token."""
-    return Rows(
+    return LossRows(
         np.ones(length + 1, np.int64), np.arange(length + 1), np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0)
     )
 
@@ -329,7 +332,7 @@ def _plain_rows(length: int) -> Rows:
 @inner_kernel
 def _loss_rows(
     i: int, sentences: Sentences, loss: LossArrays, t0: int, n_labels: int, arcs: Weighted, node: Floats, picks: bool
-) -> tuple[Rows, Floats]:
+) -> tuple[LossRows, Floats]:
     """Rows of a sentence, and `back` with them."""
     group = make_group(loss, picks, np.full(1, i), sentences.ptr, sentences.weights, node, t0, n_labels)
     lanes, n_states = group.lanes[:, 1].copy(), len(arcs.graph.size)
@@ -338,14 +341,14 @@ def _loss_rows(
     shares = np.empty(len(m.back) if picks else 0)
     backward(group, n_labels, arcs, m, shares)
     start = group.start[0]
-    return Rows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), m.back
+    return LossRows(lanes, group.place[:-1].copy(), loss.first[start : start + longest], loss.successor, shares), m.back
 
 
 @kernel
 def level_block(
     sentences: Sentences, loss: LossArrays, picks: bool, first: int, last: int, n_labels: int, k: int, rows: UInts32,
-    scores: Floats, graph: Graph, fail: Ints, arc_scores: ArcScores, cor: Corrections, local: LocalArcs, trie: Trie,
-    by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
+    scores: Floats, graph: PatternArrays, fail: Ints, arc_scores: ArcFactors, cor: LocalFactors, local: LocalArcs,
+    trie: Trie, by_size: Ints, size_ptr: Ints, least: float, pairs: ColumnPairs, out: PassOutput, sums: LevelSums,
 ) -> None:  # fmt: skip
     """Add the expected patterns of length k of sentences first .. last-1 with a loss, hard ones left out."""
     t0, original = sentences.ptr[first], arc_scores.factor

@@ -44,14 +44,15 @@ from vcrf.kernels.pattern_groups import (
     times_gain,
 )
 from vcrf.kernels.pattern_lanes import PairFactors, add_pairs, label_sums, pair_factors, sum_rows, take_arcs
-from vcrf.kernels.patterns import EXACT, Graph, LocalArcs
+from vcrf.kernels.patterns import EXACT, PatternArrays
+from vcrf.kernels.scores import LocalArcs
 from vcrf.types import Floats, Ints
 
 
 class Weighted(NamedTuple):
     """The automaton, factors of its arcs and of the patterns of single tokens; `changes` is scratch of these."""
 
-    graph: Graph
+    graph: PatternArrays
     factor: Floats
     local: LocalArcs
     pairs: PairFactors
@@ -77,7 +78,7 @@ class GroupMessages(NamedTuple):
 
 
 @kernel
-def weighted(n_labels: int, graph: Graph, factor: Floats, local: LocalArcs) -> Weighted:
+def weighted(n_labels: int, graph: PatternArrays, factor: Floats, local: LocalArcs) -> Weighted:
     """The automaton with its factors."""
     return Weighted(graph, factor, local, pair_factors(n_labels, graph.long_pairs, factor), make_changes(len(factor)))
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 # A sum of differences that is smaller than this share of what it started from has lost digits.
@@ -28,7 +29,7 @@ EXACT = 1e-11
 MOST_CANCELLED = 10.0
 
 
-class Graph(NamedTuple):
+class PatternArrays(NamedTuple):
     """What the loops read of a `PatternAutomaton`, as small integers; `up` of pairs has no meaning."""
 
     first: Ints
@@ -46,25 +47,6 @@ class Graph(NamedTuple):
     rank_end: Ints
     by_rank: UInts32
     arc_source: UInts32
-
-
-class ArcScores(NamedTuple):
-    """Scores of the arcs: summed, and exp(score - shift); how far they differ, and the longest pattern."""
-
-    log: Floats
-    factor: Floats
-    shift: float
-    span: float
-    order: int
-
-
-class LocalArcs(NamedTuple):
-    """CSR over tokens: the arc, score and exp(score) of patterns that fire at this token only."""
-
-    ptr: Ints
-    arc: UInts32
-    score: Floats
-    factor: Floats
 
 
 @kernel
@@ -106,8 +88,8 @@ def undo_local(
 
 @kernel
 def take_truth(
-    start: int, stop: int, n_labels: int, y: UInts32, graph: Graph, log: Floats, local: LocalArcs, weight: float,
-    counts: Floats, residuals: Floats, cor_residuals: Floats,
+    start: int, stop: int, n_labels: int, y: UInts32, graph: PatternArrays, log: Floats, local: LocalArcs,
+    weight: float, counts: Floats, residuals: Floats, cor_residuals: Floats,
 ) -> float:  # fmt: skip
     """Take the true labels off counts and residuals; returns the score of their patterns of two labels or more."""
     score = 0.0
@@ -130,7 +112,7 @@ def take_truth(
 
 
 @inner_kernel
-def least_correction(cor: Corrections, t: int, n_labels: int) -> float:
+def least_correction(cor: LocalFactors, t: int, n_labels: int) -> float:
     """Least sum of the corrections at a token that one label sequence has: of those that end with each other."""
     first, last = cor.ptr[t], cor.ptr[t + 1]
     total = 0.0
@@ -152,7 +134,7 @@ def least_correction(cor: Corrections, t: int, n_labels: int) -> float:
 @kernel
 def prepare_nodes(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats,
-    arc_scores: ArcScores, cor: Corrections, clamp: bool, out: PassOutput,
+    arc_scores: ArcFactors, cor: LocalFactors, clamp: bool, out: PassOutput,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """exp(node score - shift) of the block's tokens, flat, and the shifts; flags hard sentences.
 

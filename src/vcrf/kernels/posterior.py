@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.decode import ArcTables, PatternScores, correct, power
+from vcrf.kernels.decode import correct, power
 from vcrf.kernels.exponential import exp_inplace
+from vcrf.kernels.scores import LocalScores, ScoreTables
 from vcrf.types import Bools, Floats, Ints, UInts64
 
 # The least exponent that exp_inplace takes, and a bound just above its exponential.
@@ -65,7 +66,7 @@ def conditionals(
 
 @inner_kernel
 def push_sentence(
-    start: int, length: int, order: int, node: Floats, tables: ArcTables, local: PatternScores,
+    start: int, length: int, order: int, node: Floats, tables: ScoreTables, local: LocalScores,
     natural: Floats, bwd: Floats, cond: Floats, bits: UInts64, scales: Floats,
 ) -> float:  # fmt: skip
     """Conditionals of all positions of one sentence, and its log partition; -inf when everything is forbidden.
@@ -114,7 +115,7 @@ def forward_sentence(length: int, cond: Floats, fwd: Floats, out: Floats) -> Non
 
 @kernel
 def label_marginals(
-    sent_ptr: Ints, order: int, node: Floats, tables: ArcTables, local: PatternScores, log_z: Floats, out: Floats
+    sent_ptr: Ints, order: int, node: Floats, tables: ScoreTables, local: LocalScores, log_z: Floats, out: Floats
 ) -> None:
     """Posterior of every label at every token, and the log partition of every sentence.
 
@@ -148,7 +149,7 @@ def label_marginals(
 
 
 @kernel
-def dense_arcs(start: int, order: int, node: Floats, tables: ArcTables, local: PatternScores, out: Floats) -> None:
+def dense_arcs(start: int, order: int, node: Floats, tables: ScoreTables, local: LocalScores, out: Floats) -> None:
     """out[u, arc] = sum of all scores on an arc, for the sentence that starts at a token; (n_positions, n_arcs)."""
     n_labels = node.shape[1]
     for u in range(len(out)):

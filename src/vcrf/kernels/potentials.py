@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel, outer_fast_kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.rows import sum_rows
+from vcrf.kernels.scores import LocalFactors
 from vcrf.types import Floats, Ints, UInts8, UInts32
 
 # exp(-600) is far above the smallest positive double (exp(-708)), with room for a product of marginals.
@@ -150,7 +151,7 @@ def is_hard(span: Floats, table_span: float, first: int, last: int, order: int, 
 @inner_kernel
 def spans_and_flags(
     sentences: Sentences, first: int, last: int, n_labels: int, node: Floats, shift: Floats, order: int,
-    table_span: float, cor: Corrections, clamp: bool, out: PassOutput,
+    table_span: float, cor: LocalFactors, clamp: bool, out: PassOutput,
 ) -> None:  # fmt: skip
     """Shift the node scores, set out.values to minus the true labels' scores, flag hard sentences.
 

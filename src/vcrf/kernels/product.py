@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.corrections import apply_corrections, pattern_code, power, take_off_truth, undo_corrections
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.potentials import node_scores, spans_and_flags
@@ -35,6 +35,7 @@ from vcrf.kernels.product_steps import (
     square_pairs,
     sum_to_one,
 )
+from vcrf.kernels.scores import FactorTables, LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 
@@ -80,7 +81,7 @@ def _number_rows(loss: LossArrays, i: int, start: int, stop: int, extra: int, ro
     return n + int(loss.final_ptr[i + 1] - loss.final_ptr[i]) + extra
 
 
-class Messages(NamedTuple):
+class RowMessages(NamedTuple):
     """Scratch of one sentence: messages before each token and their counterparts, row by row, and scales."""
 
     rows: Ints
@@ -93,8 +94,8 @@ class Messages(NamedTuple):
 
 @inner_kernel
 def _forward(
-    loss: LossArrays, i: int, start: int, stop: int, n_labels: int, node: Floats, at: int, tables: Tables,
-    cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages,
+    loss: LossArrays, i: int, start: int, stop: int, n_labels: int, node: Floats, at: int, tables: FactorTables,
+    cor: LocalFactors, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: RowMessages,
 ) -> float:  # fmt: skip
     """Normalised messages before each token and at the end; returns the log of what was taken out of them."""
     order, offsets, shifts, original = tables.order, tables.offsets, tables.shift, tables.exp
@@ -140,7 +141,7 @@ def _forward(
 
 @inner_kernel
 def _finish(
-    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
+    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: RowMessages, beta: Floats
 ) -> float:
     """Write beta of the last states; returns the sum over paths of what the forward messages left."""
     rows, before = messages.rows, messages.before
@@ -157,9 +158,9 @@ def _finish(
 
 @inner_kernel
 def _backward(
-    sentences: Sentences, loss: LossArrays, i: int, n_labels: int, node: Floats, at: int, tables: Tables,
-    cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: Messages, beta: Floats,
-    sums: Floats, counts: Floats, arcs: Floats, wants_mean: bool, out: PassOutput,
+    sentences: Sentences, loss: LossArrays, i: int, n_labels: int, node: Floats, at: int, tables: FactorTables,
+    cor: LocalFactors, table: Floats, forward: Floats, backward: Floats, picks: bool, messages: RowMessages,
+    beta: Floats, sums: Floats, counts: Floats, arcs: Floats, wants_mean: bool, out: PassOutput,
 ) -> float:  # fmt: skip
     """Residuals, and posteriors of arcs: into `arcs` (a row a token of the sentence) if it has rows, else into sums.
 
@@ -245,7 +246,7 @@ def _correction_residuals(
 @inner_kernel
 def _mean_cost(
     loss: LossArrays, t: int, n_labels: int, depth: int, order: int, base: int, table: Floats, forward: Floats,
-    messages: Messages, here: int, n_states: int, n_next: int,
+    messages: RowMessages, here: int, n_states: int, n_next: int,
 ) -> float:  # fmt: skip
     """Posterior mean of the cost paid at token t."""
     u, back, total = messages.u, messages.back, 0.0
@@ -261,7 +262,7 @@ def _mean_cost(
 
 @inner_kernel
 def _mean_at_end(
-    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: Messages, beta: Floats
+    loss: LossArrays, i: int, length: int, n_states: int, picks: bool, messages: RowMessages, beta: Floats
 ) -> float:
     """Posterior mean of what is paid before the first token and after the last."""
     mean, last_row = np.log(loss.init[i]) if not picks else 0.0, messages.rows[length] * n_states
@@ -274,9 +275,9 @@ def _mean_at_end(
 @inner_kernel
 def _sentence(
     sentences: Sentences, loss: LossArrays, i: int, t0: int, n_labels: int, node: Floats, shift: Floats,
-    tables: Tables, cor: Corrections, table: Floats, forward: Floats, backward: Floats, picks: bool, values_only: bool,
-    n_rows: int, messages: Messages, beta: Floats, sums: Floats, counts: Floats, arcs: Floats, means: Floats,
-    out: PassOutput,
+    tables: FactorTables, cor: LocalFactors, table: Floats, forward: Floats, backward: Floats, picks: bool,
+    values_only: bool, n_rows: int, messages: RowMessages, beta: Floats, sums: Floats, counts: Floats, arcs: Floats,
+    means: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """What `product_pass` writes of one sentence, the truth's longer patterns apart; t0 is the block's first token."""
     start, stop = sentences.ptr[i], sentences.ptr[i + 1]
@@ -307,8 +308,8 @@ def _sentence(
 @kernel
 def product_pass(
     sentences: Sentences, loss: LossArrays, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats,
-    tables: Tables, cor: Corrections, picks: bool, values_only: bool, counts: Floats, arcs: Floats, means: Floats,
-    out: PassOutput,
+    tables: FactorTables, cor: LocalFactors, picks: bool, values_only: bool, counts: Floats, arcs: Floats,
+    means: Floats, out: PassOutput,
 ) -> None:  # fmt: skip
     """Forward-backward of sentences first .. last-1; order 2 or more.
 
@@ -341,7 +342,7 @@ def product_pass(
         n_rows = _number_rows(loss, i, start, stop, extra, numbers)
         if len(before) < n_rows * n_states:
             before, back, beta = np.zeros(n_rows * n_states), np.zeros(n_rows * n_states), np.zeros(n_rows * n_states)
-        messages = Messages(numbers, before, back, scale, u, column)
+        messages = RowMessages(numbers, before, back, scale, u, column)
         _sentence(
             sentences, loss, i, t0, n_labels, node, shift, tables, cor, table, forward, backward, picks, values_only,
             n_rows, messages, beta, sums, counts, arcs, means, out,

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, Tables
 from vcrf.kernels.corrections import pattern_code, power
 from vcrf.kernels.margin import (
     Additive,
@@ -31,10 +30,11 @@ from vcrf.kernels.margin import (
 )
 from vcrf.kernels.potentials import node_scores
 from vcrf.kernels.product import LossArrays
+from vcrf.kernels.scores import FactorTables, LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Scores(NamedTuple):
+class ScoredTables(NamedTuple):
     """Scores of a block of sentences: node, flat from token t0 on; tables, and what changes in them at single tokens.
 
     `table` and `turned` are scratch: the tables, to be corrected; `turned_log` are the turned ones as they were.
@@ -42,8 +42,8 @@ class Scores(NamedTuple):
 
     t0: int
     node: Floats
-    tables: Tables
-    cor: Corrections
+    tables: FactorTables
+    cor: LocalFactors
     table: Floats
     turned: Floats
     turned_log: Floats
@@ -51,8 +51,8 @@ class Scores(NamedTuple):
 
 @inner_kernel
 def _make_scores(
-    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, tables: Tables, cor: Corrections
-) -> Scores:
+    t0: int, t1: int, n_labels: int, rows: UInts32, scores: Floats, tables: FactorTables, cor: LocalFactors
+) -> ScoredTables:
     node = np.empty((t1 - t0) * n_labels)
     node_scores(rows, scores, t0, t1, node)
     turned = tables.log.copy()
@@ -61,11 +61,11 @@ def _make_scores(
         for s in range(n_hist):
             for b in range(n_labels):
                 turned[base + b * n_hist + s] = tables.log[base + s * n_labels + b]
-    return Scores(t0, node, tables, cor, tables.log.copy(), turned, turned.copy())
+    return ScoredTables(t0, node, tables, cor, tables.log.copy(), turned, turned.copy())
 
 
 @inner_kernel
-def _correct(cor: Corrections, t: int, n_labels: int, depth: int, base: int, table: Floats, original: Floats,
+def _correct(cor: LocalFactors, t: int, n_labels: int, depth: int, base: int, table: Floats, original: Floats,
              undo: bool) -> None:  # fmt: skip
     """Add the corrections of a token to the table of its depth, or restore it."""
     for j in range(cor.ptr[t], cor.ptr[t + 1]):
@@ -76,7 +76,7 @@ def _correct(cor: Corrections, t: int, n_labels: int, depth: int, base: int, tab
 
 
 @inner_kernel
-def _correct_turned(cor: Corrections, t: int, n_labels: int, depth: int, base: int, turned: Floats, original: Floats,
+def _correct_turned(cor: LocalFactors, t: int, n_labels: int, depth: int, base: int, turned: Floats, original: Floats,
                     undo: bool) -> None:  # fmt: skip
     """The same for the turned table."""
     n_hist = power(n_labels, depth - 1)
@@ -101,7 +101,7 @@ def _best_after(v: Floats, turned: Floats, base: int, n_labels: int, n_hist: int
 
 @inner_kernel
 def _sweep_back(
-    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float,
+    costs: LossArrays, i: int, start: int, stop: int, n_labels: int, scores: ScoredTables, rows: Ints, kappa: float,
     rest: Floats, v: Floats,
 ) -> None:  # fmt: skip
     """rest[row, s] = the most that kappa * loss + score can gain from the tokens to come, for each state."""
@@ -142,8 +142,8 @@ def _sweep_back(
 
 @inner_kernel
 def _follow(
-    costs: LossArrays, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, kappa: float, rest: Floats,
-    y: UInts32, labels: UInts32,
+    costs: LossArrays, start: int, stop: int, n_labels: int, scores: ScoredTables, rows: Ints, kappa: float,
+    rest: Floats, y: UInts32, labels: UInts32,
 ) -> tuple[float, float]:  # fmt: skip
     """Write the labels that attain the most, the first of equal ones; returns their score and that of the truth."""
     order, offsets, cor = scores.tables.order, scores.tables.offsets, scores.cor
@@ -192,8 +192,9 @@ def _best_before(
 
 @inner_kernel
 def _build(
-    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints,
-    small: Ints, kappa: float, rest: Floats, shift: float, enough: float, best: Floats, u: Floats, is_live: Ints,
+    costs: LossArrays, additive: Additive, i: int, start: int, stop: int, n_labels: int, scores: ScoredTables,
+    rows: Ints, small: Ints, kappa: float, rest: Floats, shift: float, enough: float, best: Floats, u: Floats,
+    is_live: Ints,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Best product above `enough` of all sequences whose bound exceeds it, with its last state; s = score + shift."""
     tables, cor, table, node = scores.tables, scores.cor, scores.table, scores.node
@@ -252,8 +253,8 @@ def _build(
 
 @inner_kernel
 def _trace(
-    costs: LossArrays, start: int, stop: int, n_labels: int, scores: Scores, rows: Ints, best: Floats, q: int, s: int,
-    labels: UInts32,
+    costs: LossArrays, start: int, stop: int, n_labels: int, scores: ScoredTables, rows: Ints, best: Floats, q: int,
+    s: int, labels: UInts32,
 ) -> None:  # fmt: skip
     """Labels of a best path that ends in row q and history s, from the last token to the first."""
     tables, cor, table, node = scores.tables, scores.cor, scores.table, scores.node
@@ -286,7 +287,7 @@ def _trace(
 @kernel
 def max_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, rows: UInts32,
-    key_scores: Floats, tables: Tables, cor: Corrections, out: Best,
+    key_scores: Floats, tables: FactorTables, cor: LocalFactors, out: Best,
 ) -> None:  # fmt: skip
     """Margin rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more."""
     scores = _make_scores(sent_ptr[first], sent_ptr[last], n_labels, rows, key_scores, tables, cor)
@@ -310,7 +311,7 @@ def max_pass(
 @kernel
 def slack_pass(
     sent_ptr: Ints, y: UInts32, first: int, last: int, n_labels: int, costs: LossArrays, additive: Additive,
-    rows: UInts32, key_scores: Floats, tables: Tables, cor: Corrections, kappas: Floats, out: Best,
+    rows: UInts32, key_scores: Floats, tables: FactorTables, cor: LocalFactors, kappas: Floats, out: Best,
 ) -> None:  # fmt: skip
     """Slack rescaling of sentences first .. last-1: the sequences that are worth the most; order 2 or more.
 

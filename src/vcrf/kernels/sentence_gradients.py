@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf.kernels._jit import kernel
-from vcrf.kernels.blocks import Corrections
 from vcrf.kernels.corrections import multiply_pairs, restore_pairs
 from vcrf.kernels.gradient import Messages, _add_arcs
 from vcrf.kernels.hessian import PairFiring
+from vcrf.kernels.scores import LocalFactors
 from vcrf.types import Floats, Ints, UInts32
 
 
 @kernel
 def sentence_gradients(
-    first: int, sent_ptr: Ints, y: UInts32, weights: Floats, n_labels: int, backward: Floats, cor: Corrections,
+    first: int, sent_ptr: Ints, y: UInts32, weights: Floats, n_labels: int, backward: Floats, cor: LocalFactors,
     messages: Messages, residuals: Floats, cor_residuals: Floats, cor_slot: UInts32, firing: PairFiring, out: Floats,
 ) -> None:  # fmt: skip
     """out[i] = gradient of sentence first + i on the chosen features, times its weight; chains of order 2.
 
     residuals (n_tokens, L) and cor_residuals (n_slots,) are those of a pass, weights times (posterior - truth); those
-    of plain label pairs are summed here from the messages; `backward` as in `Tables`.
+    of plain label pairs are summed here from the messages; `backward` as in `FactorTables`.
     """
     table, one = backward.copy(), np.ones(1)
     pairs = np.empty(n_labels * n_labels)

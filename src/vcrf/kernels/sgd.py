@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import fast_kernel, kernel
-from vcrf.kernels.one_sentence import Sequences, Work, add, residuals
+from vcrf.kernels.blocks import Sentences
+from vcrf.kernels.one_sentence import Work, add, residuals
 from vcrf.types import Floats, Ints, UInts8
 
 FOBOS, CUMULATIVE, SUBGRADIENT = 0, 1, 2
 
 
-class Occurrences(NamedTuple):
+class SentenceColumns(NamedTuple):
     """Columns of each sentence, and where in it they occur: indices of tokens in the sentence, and values."""
 
     ptr: Ints
@@ -34,7 +35,7 @@ class Occurrences(NamedTuple):
     values: Floats
 
 
-class Blocks(NamedTuple):
+class ColumnBlocks(NamedTuple):
     """Of (kind - 1, column): strength (inf: none), twins, clock of the last payment, whether some weight is not 0.
 
     `stride` is the number of weights of a column.
@@ -124,7 +125,7 @@ def _step_against(w: Floats, first: int, size: int, g: Floats, g_first: int, ste
 
 
 @kernel
-def pay(weights: Weights, blocks: Blocks, kind: int, c: int, first: int, size: int, rule: int, clock: float,
+def pay(weights: Weights, blocks: ColumnBlocks, kind: int, c: int, first: int, size: int, rule: int, clock: float,
         length: float) -> None:  # fmt: skip
     """A block pays what it owes. `length` is that of a step of the subgradient at strength 1."""
     owed = clock - blocks.last[kind, c]
@@ -142,7 +143,7 @@ def pay(weights: Weights, blocks: Blocks, kind: int, c: int, first: int, size: i
 
 
 @kernel
-def _move(weights: Weights, blocks: Blocks, kind: int, c: int, first: int, size: int, g: Floats, g_first: int,
+def _move(weights: Weights, blocks: ColumnBlocks, kind: int, c: int, first: int, size: int, g: Floats, g_first: int,
           reach: float, rule: int, eta: float, after: float, length: float) -> None:  # fmt: skip
     """The step of a block that has paid, with its own penalty; no entry of g is larger than `reach`."""
     twins = blocks.twins[kind, c]
@@ -165,7 +166,7 @@ def _move(weights: Weights, blocks: Blocks, kind: int, c: int, first: int, size:
 
 
 @kernel
-def score(seen: Occurrences, i: int, n: int, n_labels: int, w: Floats, blocks: Blocks, work: Work) -> None:
+def score(seen: SentenceColumns, i: int, n: int, n_labels: int, w: Floats, blocks: ColumnBlocks, work: Work) -> None:
     """Scores of labels and pairs of a sentence of n tokens."""
     size, stride = n_labels * n_labels, blocks.stride
     work.node[: n * n_labels] = 0.0
@@ -185,8 +186,10 @@ def score(seen: Occurrences, i: int, n: int, n_labels: int, w: Floats, blocks: B
 
 
 @kernel
-def visit(order: Ints, data: Sequences, seen: Occurrences, n_labels: int, weights: Weights, blocks: Blocks, work: Work,
-          rule: int, eta: float, kappa: float, clock: float, values: Floats) -> float:  # fmt: skip
+def visit(
+    order: Ints, data: Sentences, seen: SentenceColumns, n_labels: int, weights: Weights, blocks: ColumnBlocks,
+    work: Work, rule: int, eta: float, kappa: float, clock: float, values: Floats,
+) -> float:  # fmt: skip
     """A step for each sentence of `order`, one after another; returns the clock.
 
     Penalties of blocks that a sentence does not have are left to be paid when they are next read.
@@ -214,8 +217,10 @@ def visit(order: Ints, data: Sequences, seen: Occurrences, n_labels: int, weight
 
 
 @kernel
-def _step_column(seen: Occurrences, j: int, kind: int, n_labels: int, weights: Weights, blocks: Blocks, work: Work,
-                 rule: int, eta: float, after: float, length: float) -> None:  # fmt: skip
+def _step_column(
+    seen: SentenceColumns, j: int, kind: int, n_labels: int, weights: Weights, blocks: ColumnBlocks, work: Work,
+    rule: int, eta: float, after: float, length: float,
+) -> None:  # fmt: skip
     """The step of a column of the sentence, from the residuals where it occurs."""
     c = seen.columns[j]
     size = n_labels if kind == 0 else n_labels * n_labels
@@ -247,8 +252,10 @@ def _step_column(seen: Occurrences, j: int, kind: int, n_labels: int, weights: W
 
 
 @kernel
-def gradient(data: Sequences, seen: Occurrences, n_labels: int, w: Floats, blocks: Blocks, work: Work, out: Floats,
-             values: Floats) -> None:  # fmt: skip
+def gradient(
+    data: Sentences, seen: SentenceColumns, n_labels: int, w: Floats, blocks: ColumnBlocks, work: Work, out: Floats,
+    values: Floats,
+) -> None:  # fmt: skip
     """Add the weighted gradient of all sentences on all candidates to `out`; values of the sentences."""
     size, stride = n_labels * n_labels, blocks.stride
     for i in range(len(data.ptr) - 1):
@@ -269,7 +276,7 @@ def gradient(data: Sequences, seen: Occurrences, n_labels: int, w: Floats, block
 
 
 @kernel
-def step_all(weights: Weights, blocks: Blocks, n_labels: int, g: Floats, rule: int, eta: float, kappa: float,
+def step_all(weights: Weights, blocks: ColumnBlocks, n_labels: int, g: Floats, rule: int, eta: float, kappa: float,
              clock: float) -> float:  # fmt: skip
     """One step of all blocks along a gradient; returns the clock."""
     size, stride = n_labels * n_labels, blocks.stride
@@ -284,7 +291,7 @@ def step_all(weights: Weights, blocks: Blocks, n_labels: int, g: Floats, rule: i
 
 
 @kernel
-def settle(weights: Weights, blocks: Blocks, n_labels: int, rule: int, clock: float, length: float) -> None:
+def settle(weights: Weights, blocks: ColumnBlocks, n_labels: int, rule: int, clock: float, length: float) -> None:
     """All blocks pay what they owe."""
     size, stride = n_labels * n_labels, blocks.stride
     for c in range(blocks.last.shape[1]):
@@ -293,7 +300,7 @@ def settle(weights: Weights, blocks: Blocks, n_labels: int, rule: int, clock: fl
 
 
 @kernel
-def measure(w: Floats, blocks: Blocks, n_labels: int) -> tuple[float, int]:
+def measure(w: Floats, blocks: ColumnBlocks, n_labels: int) -> tuple[float, int]:
     """The penalty, and how many weights are not 0."""
     stride, total, count = blocks.stride, 0.0, 0
     for c in range(blocks.last.shape[1]):
@@ -312,7 +319,7 @@ def measure(w: Floats, blocks: Blocks, n_labels: int) -> tuple[float, int]:
 
 
 @kernel
-def violations(w: Floats, g: Floats, blocks: Blocks, n_labels: int, floor: float) -> tuple[float, float]:
+def violations(w: Floats, g: Floats, blocks: ColumnBlocks, n_labels: int, floor: float) -> tuple[float, float]:
     """The largest |g| / c of all candidates, and the largest violation of the optimality conditions, relative to c.
 
     The violation is |g + c sign(w)|, or what |g| is above c. Where c is 0 the scale of violations is `floor`.

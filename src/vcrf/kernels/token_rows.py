@@ -14,7 +14,7 @@ from vcrf.kernels._jit import inner_fast_kernel, inner_kernel, kernel
 from vcrf.types import Floats, Ints, UInts32
 
 
-class LabelSets(NamedTuple):
+class LabelCells(NamedTuple):
     """Which labels each token may have.
 
     Token t has those of the set of_token[t], and set s is labels[ptr[s] : ptr[s + 1]], sorted. cells (n_tokens + 1,)
@@ -58,7 +58,7 @@ class ValueSets(NamedTuple):
     n_values: int
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """Features of single labels and of component values at some weights; also sums for each of them."""
 
     sparse: SparseRows
@@ -68,7 +68,7 @@ class Rows(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """A number for each feature, as in `Rows`: of sparse rows, of the table, of component values."""
+    """A number for each feature, as in `FeatureRows`: of sparse rows, of the table, of component values."""
 
     sparse: Floats
     dense: Floats
@@ -133,7 +133,7 @@ def _expand_values(sets: ValueSets, of_value: Floats, labels: UInts32, out: Floa
 
 
 @inner_kernel
-def token_scores(rows: Rows, t: int, labels: UInts32, row: Floats, of_value: Floats, out: Floats) -> None:
+def token_scores(rows: FeatureRows, t: int, labels: UInts32, row: Floats, of_value: Floats, out: Floats) -> None:
     """Scores of some labels at a token; row (L,) and of_value (n_values,) are for scratch."""
     row[:] = 0.0
     _add_sparse(rows.sparse, t, row)
@@ -185,7 +185,7 @@ def _sum_table(rows: DenseRows, t: int, is_squared: bool, labels: UInts32, x: Fl
 
 @kernel
 def add_residuals(
-    rows: Rows, t: int, labels: UInts32, residual: Floats, weight: float, is_squared: bool, row: Floats,
+    rows: FeatureRows, t: int, labels: UInts32, residual: Floats, weight: float, is_squared: bool, row: Floats,
     of_value: Floats, totals: Totals,
 ) -> None:  # fmt: skip
     """Add the residuals of a token's labels to the totals of its features; squared: variances and squared values."""

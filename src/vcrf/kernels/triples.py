@@ -22,11 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
+from vcrf.kernels.blocks import PassOutput, Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.pattern_groups import by_length
 from vcrf.kernels.patterns import longest_of
 from vcrf.kernels.potentials import node_scores, spans_and_flags
+from vcrf.kernels.scores import LocalFactors
 from vcrf.kernels.triple_steps import LANES, left_state, outer_row, right_state
 from vcrf.types import Floats, Ints, UInts32
 
@@ -96,7 +97,7 @@ def _divide_nodes(n_labels: int, u: int, totals: Floats, nodes: Floats, scale: F
 
 @inner_kernel
 def _correct(
-    t: int, lane: int, n_labels: int, cor: Corrections, first: int, x: Floats, totals: Floats, by_oldest: bool
+    t: int, lane: int, n_labels: int, cor: LocalFactors, first: int, x: Floats, totals: Floats, by_oldest: bool
 ) -> None:
     """Multiply with the corrections of token t, and sum the lane's totals anew: by the pairs' oldest label or newest.
 
@@ -116,7 +117,7 @@ def _correct(
 
 @inner_kernel
 def _backward(
-    starts: Ints, lengths: Ints, longest: int, n_labels: int, triples: Triples, cor: Corrections, nodes: Floats,
+    starts: Ints, lengths: Ints, longest: int, n_labels: int, triples: Triples, cor: LocalFactors, nodes: Floats,
     back: Floats, scale: Floats, totals: Floats, new_totals: Floats, end: Floats,
 ) -> None:  # fmt: skip
     """Write back[u] and scale[u], and divide the nodes; `totals` are those of token 0 at the end: beta there."""
@@ -155,7 +156,7 @@ def _backward(
 
 @inner_kernel
 def _begin(
-    group: Ints, starts: Ints, lengths: Ints, t0: int, n_labels: int, table_shift: float, cor: Corrections,
+    group: Ints, starts: Ints, lengths: Ints, t0: int, n_labels: int, table_shift: float, cor: LocalFactors,
     weights: Floats, shift: Floats, scale: Floats, nodes: Floats, totals: Floats, inverse_weights: Floats,
     out: PassOutput,
 ) -> None:  # fmt: skip
@@ -192,7 +193,7 @@ def _write_labels(u: int, starts: Ints, lengths: Ints, n_labels: int, of_labels:
 
 @inner_kernel
 def _forward(
-    starts: Ints, lengths: Ints, longest: int, n_labels: int, triples: Triples, cor: Corrections, nodes: Floats,
+    starts: Ints, lengths: Ints, longest: int, n_labels: int, triples: Triples, cor: LocalFactors, nodes: Floats,
     back: Floats, totals: Floats, new_totals: Floats, alpha: Floats, depth: int, posterior: Floats, of_labels: Floats,
     of_states: Floats, counts: Floats, inverse_weights: Floats, seen: Seen, out: PassOutput,
 ) -> None:  # fmt: skip
@@ -268,7 +269,7 @@ def _see_triples(
 
 @inner_kernel
 def _take_truth(
-    start: int, stop: int, n_labels: int, y: UInts32, triples: Triples, cor: Corrections, weight: float,
+    start: int, stop: int, n_labels: int, y: UInts32, triples: Triples, cor: LocalFactors, weight: float,
     values_only: bool, pair_counts: Floats, counts: Floats, out: PassOutput,
 ) -> float:  # fmt: skip
     """The true labels' score of pairs, triples and corrections; takes them off residuals and counts."""
@@ -301,7 +302,7 @@ def _take_truth(
 @kernel
 def triple_pass(
     sentences: Sentences, first: int, last: int, n_labels: int, rows: UInts32, scores: Floats, span: float,
-    triples: Triples, cor: Corrections, values_only: bool, seen: Seen, pair_counts: Floats, counts: Floats,
+    triples: Triples, cor: LocalFactors, values_only: bool, seen: Seen, pair_counts: Floats, counts: Floats,
     out: PassOutput,
 ) -> None:  # fmt: skip
     """Forward-backward of sentences first .. last-1: what `pairs.pair_pass` writes, for states of two labels.

@@ -22,41 +22,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.kernels._jit import fast_kernel, inner_fast_kernel, inner_kernel, kernel
+from vcrf.kernels._jit import fast_kernel, inner_kernel, kernel
 from vcrf.kernels.blocks import Sentences
 from vcrf.kernels.exponential import exp_inplace
 from vcrf.kernels.pair_lanes import LANES, LEAST, count_pairs, from_lanes, sum_pairs, to_lanes
 from vcrf.kernels.potentials import MAX_RANGE
-from vcrf.kernels.token_rows import LabelSets, Rows, Totals, add_residuals, find_label, token_scores
+from vcrf.kernels.sparse_pairs import (
+    Side,
+    SparsePairs,
+    add_plain,
+    backward_side,
+    count_from,
+    count_to,
+    enter_classes,
+    find_pair,
+    forward_side,
+    n_pairs_of,
+    pair_step,
+    scatter,
+    sum_classes,
+)
+from vcrf.kernels.token_rows import FeatureRows, LabelCells, Totals, add_residuals, find_label, token_scores
 from vcrf.types import Floats, Ints, UInts32, UInts64
-
-# A sum of differences that is smaller than this share of what it started from has lost digits.
-_CANCELS = 1e-4
-
-
-class SparsePairs(NamedTuple):
-    """Pairs of labels that have a score, CSR by the oldest label and by the newest, sorted.
-
-    The factors are exp(score - shift), `excess` is the factor less that of the classes; `back_at` is the number of each
-    pair in the other order. `rows` and `columns` are the class of each label as the one before and as the one here;
-    `base` (R, C) is exp(class_scores - shift), `turned` its transpose.
-    """
-
-    ptr: Ints
-    newest: UInts32
-    factor: Floats
-    excess: Floats
-    back_ptr: Ints
-    oldest: UInts32
-    back_factor: Floats
-    back_excess: Floats
-    back_at: Ints
-    rows: UInts32
-    columns: UInts32
-    base: Floats
-    turned: Floats
-    class_scores: Floats
-    shift: float
 
 
 class Kept(NamedTuple):
@@ -75,7 +62,7 @@ class Kept(NamedTuple):
     here: Floats
 
 
-class Found(NamedTuple):
+class PairsFound(NamedTuple):
     """What is found: values of sentences, and which have to be done in the log domain.
 
     values are logs of sums less true scores; at_truth (n_tokens,) the true labels' residuals; counts those of the pairs
@@ -132,7 +119,7 @@ def _new_group(lanes: int, n_labels: int, n_cells: int, n_values: int, n_classes
 
 
 @inner_kernel
-def _labels_of(sets: LabelSets, t: int) -> UInts32:
+def _labels_of(sets: LabelCells, t: int) -> UInts32:
     s = np.int64(sets.of_token[t])
     return sets.labels[sets.ptr[s] : sets.ptr[s + 1]]
 
@@ -164,8 +151,8 @@ def _highest(x: Floats) -> float:
 
 @inner_kernel
 def _set_nodes(
-    sentences: Sentences, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float, i: int,
-    at: int, group: _Group, found: Found,
+    sentences: Sentences, sets: LabelCells, is_clamped: bool, rows: FeatureRows, pairs: SparsePairs, span: float,
+    i: int, at: int, group: _Group, found: PairsFound,
 ) -> None:  # fmt: skip
     """Node factors of a sentence, shifted to maximum 1; its value gets the shifts less the true score, or it is hard.
 
@@ -194,7 +181,7 @@ def _set_nodes(
         exp_inplace(node, bits, bits.view(np.float64))
         if t > sentences.ptr[i]:
             before = int(sentences.y[t - 1])
-            j = _find(pairs, before, y)
+            j = find_pair(pairs, before, y)
             score = pairs.class_scores[pairs.rows[before], pairs.columns[y]]
             value += pairs.shift - (math.log(pairs.factor[j]) + pairs.shift if j >= 0 else score)
         value += high
@@ -203,168 +190,8 @@ def _set_nodes(
 
 
 @inner_kernel
-def _find(pairs: SparsePairs, before: int, here: int) -> int:
-    """The number of a pair, -1 if it has no score."""
-    for j in range(pairs.ptr[before], pairs.ptr[before + 1]):
-        if pairs.newest[j] == here:
-            return int(j)
-    return -1
-
-
-@inner_kernel
-def _sum_in_full(
-    first: int, last: int, labels: UInts32, factor: Floats, classes: UInts32, base: Floats, x: Floats
-) -> float:
-    """Sum over all labels of x times the factor of the pair with it; `base` is by the class of the label."""
-    j, total = first, 0.0
-    for a in range(len(x)):
-        if j < last and labels[j] == a:
-            total += factor[j] * x[a]
-            j += 1
-        else:
-            total += base[classes[a]] * x[a]
-    return total
-
-
-@inner_kernel
-def _sum_classes(labels: UInts32, classes: UInts32, x: Floats, out: Floats) -> None:
-    """Sums of cells over the classes of their labels."""
-    out[:] = 0.0
-    if len(out) == 1:
-        total = 0.0
-        for k in range(len(x)):
-            total += x[k]
-        out[0] = total
-        return
-    for k in range(len(x)):
-        out[classes[labels[k]]] += x[k]
-
-
-@inner_fast_kernel
-def _enter(sums: Floats, turned: Floats, out: Floats) -> None:
-    """out[c] = sum_r turned[c, r] sums[r]."""
-    for c in range(len(out)):
-        total = turned[c, 0] * sums[0]
-        for r in range(1, len(sums)):
-            total += turned[c, r] * sums[r]
-        out[c] = total
-
-
-@inner_kernel
-def _work(labels: UInts32, ptr: Ints) -> int:
-    """Pairs of some labels."""
-    if len(labels) == len(ptr) - 1:
-        return int(ptr[-1])
-    n = 0
-    for k in range(len(labels)):
-        n += ptr[labels[k] + np.uint32(1)] - ptr[labels[k]]
-    return n
-
-
-class _Side(NamedTuple):
-    """Pairs as one direction sees them: by the label that sums are for, by the one that they are over; classes."""
-
-    ptr: Ints
-    labels: UInts32
-    factor: Floats
-    excess: Floats
-    over_ptr: Ints
-    over_labels: UInts32
-    over_excess: Floats
-    theirs: UInts32
-    mine: UInts32
-    base: Floats
-
-
-@inner_kernel
-def _forward(pairs: SparsePairs) -> _Side:
-    return _Side(
-        pairs.back_ptr, pairs.oldest, pairs.back_factor, pairs.back_excess, pairs.ptr, pairs.newest, pairs.excess,
-        pairs.rows, pairs.columns, pairs.turned,
-    )  # fmt: skip
-
-
-@inner_kernel
-def _backward(pairs: SparsePairs) -> _Side:
-    return _Side(
-        pairs.ptr, pairs.newest, pairs.factor, pairs.excess, pairs.back_ptr, pairs.oldest, pairs.back_excess,
-        pairs.columns, pairs.rows, pairs.base,
-    )  # fmt: skip
-
-
-@inner_kernel
-def _scatter(labels: UInts32, x: Floats, out: Floats) -> None:
-    """Cells as numbers of all labels, zeros at the others."""
-    if len(labels) < len(out):
-        out[:] = 0.0
-    for k in range(len(labels)):
-        out[labels[k]] = x[k]
-
-
-@inner_fast_kernel
-def _step(
-    side: _Side, given: UInts32, x: Floats, wanted: UInts32, plain: Floats, full: Floats, sums: Floats, out: Floats
-) -> None:  # fmt: skip
-    """out[b] = sum over the given labels a of x[a] times the factor of the pair, for the wanted labels b.
-
-    `plain`, by class of b, is the sum with the factors of the classes; full and sums (L,) are for scratch.
-    """
-    _scatter(given, x, full)
-    if _work(wanted, side.ptr) <= _work(given, side.over_ptr):
-        for k in range(len(wanted)):
-            b, total = np.int64(wanted[k]), 0.0
-            for j in range(np.uint64(side.ptr[b]), np.uint64(side.ptr[b + 1])):
-                total += side.excess[j] * full[np.uint64(side.labels[j])]
-            out[k] = total
-    else:
-        sums[:] = 0.0
-        for k in range(len(given)):
-            a, z = np.int64(given[k]), x[k]
-            for j in range(np.uint64(side.over_ptr[a]), np.uint64(side.over_ptr[a + 1])):
-                sums[np.uint64(side.over_labels[j])] += side.over_excess[j] * z
-        for k in range(len(wanted)):
-            out[k] = sums[wanted[k]]
-    _add_plain(side, given, x, wanted, plain, full, out)
-
-
-@inner_fast_kernel
-def _add_one(plain: float, out: Floats) -> int:
-    """Add the sum of the only class; returns how many differences have lost digits."""
-    least, n_lost = _CANCELS * plain, 0
-    for k in range(len(out)):
-        out[k] += plain
-    for k in range(len(out)):
-        n_lost += 0 if out[k] >= least else 1
-    return n_lost
-
-
-@inner_kernel
-def _add_plain(
-    side: _Side, given: UInts32, x: Floats, wanted: UInts32, plain: Floats, full: Floats, out: Floats
-) -> None:
-    """Add the sums with the factors of classes; in full where differences have lost digits."""
-    n_lost = 0
-    if len(plain) == 1:
-        n_lost = _add_one(plain[0], out)
-    else:
-        for k in range(len(wanted)):
-            x_plain = plain[side.mine[wanted[k]]]
-            out[k] += x_plain
-            n_lost += not out[k] >= _CANCELS * x_plain
-    if n_lost == 0:
-        return
-    _scatter(given, x, full)
-    for k in range(len(wanted)):
-        b = np.int64(wanted[k])
-        if not out[k] >= _CANCELS * plain[side.mine[b]]:
-            out[k] = _sum_in_full(
-                side.ptr[b], side.ptr[b + 1], side.labels, side.factor, side.theirs, side.base[side.mine[b]], full
-            )
-
-
-@inner_kernel
 def _choose(
-    sets: LabelSets, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int
+    sets: LabelCells, length: Ints, t: int, n_labels: int, hard: UInts32, group: _Group, m: int
 ) -> tuple[int, int]:
     """Number the sentences with a token t and one before: first those where both may have every label; both counts."""
     n_all, n = 0, 0
@@ -383,8 +210,8 @@ def _choose(
 
 
 @inner_kernel
-def _steps(side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group) -> None:
-    """`_step` for the first n of `chosen`, of which the first n_all may have every label on both sides.
+def _steps(side: Side, sets: LabelCells, x: Floats, n_all: int, n: int, shift: int, wanted: int, group: _Group) -> None:
+    """`pair_step` for the first n of `chosen`, of which the first n_all may have every label on both sides.
 
     The cells of the token `shift` of a sentence begin at `now` of x; sums for the token `wanted` go to `ahead`.
     """
@@ -398,13 +225,13 @@ def _steps(side: _Side, sets: LabelSets, x: Floats, n_all: int, n: int, shift: i
         for k in range(n_all):
             lane, at = group.chosen[k], group.now[group.chosen[k]]
             labels = _labels_of(sets, group.tokens[lane] + shift)
-            _add_plain(side, labels, x[at : at + n_labels], labels, group.plain[lane], group.row, group.ahead[lane])
+            add_plain(side, labels, x[at : at + n_labels], labels, group.plain[lane], group.row, group.ahead[lane])
         first = n_all
     for k in range(first, n):
         lane, at = group.chosen[k], group.now[group.chosen[k]]
         given = _labels_of(sets, group.tokens[lane] + shift)
         want = _labels_of(sets, group.tokens[lane] + wanted)
-        _step(
+        pair_step(
             side, given, x[at : at + len(given)], want, group.plain[lane], group.row, group.row2,
             group.ahead[lane, : len(want)],
         )  # fmt: skip
@@ -431,7 +258,9 @@ def _sum(x: Floats) -> float:
 
 
 @inner_kernel
-def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, group: _Group, found: Found) -> None:
+def _go_forward(
+    sets: LabelCells, length: Ints, m: int, side: Side, kept: Kept, group: _Group, found: PairsFound
+) -> None:
     """Alpha of the sentences of a group, scaled to sum 1, and their values."""
     n_labels, sums = len(group.row), np.empty(side.base.shape[1])
     for k in range(m):
@@ -442,8 +271,8 @@ def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, 
             k = group.chosen[j]
             u, at = group.tokens[k] + t, group.now[k]
             labels = _labels_of(sets, u - 1)
-            _sum_classes(labels, side.theirs, group.alpha[at : at + len(labels)], sums)
-            _enter(sums, side.base, group.plain[k, : len(side.base)])
+            sum_classes(labels, side.theirs, group.alpha[at : at + len(labels)], sums)
+            enter_classes(sums, side.base, group.plain[k, : len(side.base)])
             if len(kept.before) > 0:
                 kept.before[u - kept.first] = sums
         _steps(side, sets, group.alpha, n_all, n, t - 1, t, group)
@@ -466,8 +295,8 @@ def _go_forward(sets: LabelSets, length: Ints, m: int, side: _Side, kept: Kept, 
 
 @inner_kernel
 def _go_backward(
-    sentences: Sentences, sets: LabelSets, rows: Rows, is_squared: bool, length: Ints, m: int, side: _Side,
-    pairs: SparsePairs, kept: Kept, group: _Group, found: Found,
+    sentences: Sentences, sets: LabelCells, rows: FeatureRows, is_squared: bool, length: Ints, m: int, side: Side,
+    pairs: SparsePairs, kept: Kept, group: _Group, found: PairsFound,
 ) -> None:  # fmt: skip
     """Residuals and counts of the sentences of a group; back takes the place of their node factors."""
     n_labels, sums = len(group.row), np.empty(side.base.shape[1])
@@ -494,8 +323,8 @@ def _go_backward(
             add_residuals(rows, u, labels, residual, weight, is_squared, group.row, group.of_value, found.totals)
             _scaled(node, beta, group.scale[k, t], node)
             if len(kept.messages) > 0:
-                _scatter(labels, alpha, kept.messages[u - kept.first])
-                _scatter(labels, node, kept.back[u - kept.first])
+                scatter(labels, alpha, kept.messages[u - kept.first])
+                scatter(labels, node, kept.back[u - kept.first])
         n_all, n = _choose(sets, length, t, n_labels, found.hard, group, m)
         if n == 0:
             continue
@@ -503,8 +332,8 @@ def _go_backward(
             k = group.chosen[j]
             u, at = group.tokens[k] + t, group.now[k]
             labels = _labels_of(sets, u)
-            _sum_classes(labels, side.theirs, group.node[at : at + len(labels)], sums)
-            _enter(sums, side.base, group.plain[k, : len(side.base)])
+            sum_classes(labels, side.theirs, group.node[at : at + len(labels)], sums)
+            enter_classes(sums, side.base, group.plain[k, : len(side.base)])
             if len(kept.here) > 0:
                 kept.here[u - kept.first] = sums
         _steps(side, sets, group.node, n_all, n, t, t - 1, group)
@@ -513,7 +342,8 @@ def _go_backward(
 
 @inner_kernel
 def _count(
-    sentences: Sentences, sets: LabelSets, pairs: SparsePairs, n_all: int, n: int, t: int, group: _Group, found: Found
+    sentences: Sentences, sets: LabelCells, pairs: SparsePairs, n_all: int, n: int, t: int, group: _Group,
+    found: PairsFound
 ) -> None:  # fmt: skip
     """Add the posteriors of the pairs that end at token t; `lane_in` has back of the first n_all."""
     n_labels, lanes, first = len(group.row), len(group.sentences), 0
@@ -531,41 +361,19 @@ def _count(
         k = group.chosen[j]
         before, here = _labels_of(sets, group.tokens[k] + t - 1), _labels_of(sets, group.tokens[k] + t)
         at = group.now[k]
-        _scatter(before, group.alpha[at - len(before) : at], group.row)
-        _scatter(here, group.node[at : at + len(here)], group.row2)
+        scatter(before, group.alpha[at - len(before) : at], group.row)
+        scatter(here, group.node[at : at + len(here)], group.row2)
         weight = sentences.weights[group.sentences[k]]
-        if _work(before, pairs.ptr) <= _work(here, pairs.back_ptr):
-            _count_from(before, pairs, weight, group.row, group.row2, found.counts)
+        if n_pairs_of(before, pairs.ptr) <= n_pairs_of(here, pairs.back_ptr):
+            count_from(before, pairs, weight, group.row, group.row2, found.counts)
         else:
-            _count_to(here, pairs, weight, group.row, group.row2, found.counts)
-
-
-@inner_fast_kernel
-def _count_from(
-    before: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats
-) -> None:
-    """counts[pair] += weight * posterior of the pairs that come from some labels."""
-    for k in range(len(before)):
-        a = np.int64(before[k])
-        x = weight * alpha[a]
-        for j in range(np.uint64(pairs.ptr[a]), np.uint64(pairs.ptr[a + 1])):
-            counts[j] += x * pairs.factor[j] * back[np.uint64(pairs.newest[j])]
-
-
-@inner_fast_kernel
-def _count_to(here: UInts32, pairs: SparsePairs, weight: float, alpha: Floats, back: Floats, counts: Floats) -> None:
-    """The same for those that lead to some labels."""
-    for k in range(len(here)):
-        b = np.int64(here[k])
-        x = weight * back[b]
-        for j in range(np.uint64(pairs.back_ptr[b]), np.uint64(pairs.back_ptr[b + 1])):
-            counts[pairs.back_at[j]] += x * pairs.back_factor[j] * alpha[np.uint64(pairs.oldest[j])]
+            count_to(here, pairs, weight, group.row, group.row2, found.counts)
 
 
 @kernel
 def weighted_pass(
-    sentences: Sentences, order: Ints, sets: LabelSets, is_clamped: bool, rows: Rows, pairs: SparsePairs, span: float,
-    values_only: bool, is_squared: bool, kept: Kept, found: Found,
+    sentences: Sentences, order: Ints, sets: LabelCells, is_clamped: bool, rows: FeatureRows, pairs: SparsePairs,
+    span: float, values_only: bool, is_squared: bool, kept: Kept, found: PairsFound,
 ) -> None:  # fmt: skip
     """One forward-backward over some sentences, the longest first.
 
@@ -584,7 +392,7 @@ def weighted_pass(
     n_classes = max(pairs.base.shape[0], pairs.base.shape[1])
     n_values = rows.sets.n_values
     group = _new_group(lanes, n_labels, n_cells, n_values, n_classes, longest)
-    forward, backward = _forward(pairs), _backward(pairs)
+    forward, backward = forward_side(pairs), backward_side(pairs)
     length = np.zeros(lanes, np.int64)
     for first in range(0, len(order), lanes):
         m, at = min(lanes, len(order) - first), 0
@@ -602,7 +410,7 @@ def weighted_pass(
 
 
 @kernel
-def cell_scores(rows: Rows, sets: LabelSets, first: int, last: int, out: Floats) -> None:
+def cell_scores(rows: FeatureRows, sets: LabelCells, first: int, last: int, out: Floats) -> None:
     """Scores of the cells of some tokens."""
     row, of_value = np.empty(rows.dense.table.shape[1]), np.empty(rows.sets.n_values)
     for t in range(first, last):
@@ -613,7 +421,7 @@ def cell_scores(rows: Rows, sets: LabelSets, first: int, last: int, out: Floats)
 
 @kernel
 def cell_totals(
-    rows: Rows, sets: LabelSets, first: int, last: int, residuals: Floats, weight: float, is_squared: bool,
+    rows: FeatureRows, sets: LabelCells, first: int, last: int, residuals: Floats, weight: float, is_squared: bool,
     totals: Totals,
 ) -> None:  # fmt: skip
     """Add the residuals of the cells of some tokens to the totals."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.kernels._jit import inner_kernel, kernel
-from vcrf.kernels.decode import PatternScores
+from vcrf.kernels.scores import LocalScores
 from vcrf.kernels.strings import TEMPLATE_SEED, mix64
 from vcrf.types import Bools, Floats, Ints, UInts32, UInts64
 
@@ -53,7 +53,7 @@ class KnownTypes(NamedTuple):
 
     readings: UInts64
     node: Floats
-    local: PatternScores
+    local: LocalScores
 
 
 @inner_kernel
@@ -81,7 +81,7 @@ def score_types(
     is_boundary: bool,
     templates: Templates,
     groups: UInts32,
-    single: PatternScores,
+    single: LocalScores,
     longer_ptr: Ints,
     rows: UInts32,
     node: Floats,
@@ -193,7 +193,7 @@ def list_patterns(
 @kernel
 def score_labels(
     sent_ptr: Ints, types: UInts32, offsets: Ints, type_node: Floats, readings: UInts64, windows: Templates,
-    single: PatternScores, node: Floats,
+    single: LocalScores, node: Floats,
 ) -> None:  # fmt: skip
     """What `score_tokens` writes to `node`, for models without longer patterns at single tokens."""
     part_ptr, part_offsets, part_readings, pad, slot_ptr, slots_key, slots_row = windows
@@ -234,10 +234,10 @@ def score_tokens(
     offsets: Ints,
     known: KnownTypes,
     windows: Templates,
-    single: PatternScores,
-    longer: PatternScores,
+    single: LocalScores,
+    longer: LocalScores,
     node: Floats,
-) -> PatternScores:
+) -> LocalScores:
     """Scores of single labels, and the longer tag patterns, at every token.
 
     Parameters
@@ -252,7 +252,7 @@ def score_tokens(
 
     Returns
     -------
-    PatternScores
+    LocalScores
         CSR over tokens.
     """
     readings, type_node, local = known
@@ -278,4 +278,4 @@ def score_tokens(
             sent_ptr[i], sent_ptr[i + 1], types, offsets, local_ptr, local_size, local_code, local_score,
             rows, longer_ptr, longer_size, longer_code, longer_score, ptr, size, code, score,
         )  # fmt: skip
-    return PatternScores(ptr, size, code, score)
+    return LocalScores(ptr, size, code, score)

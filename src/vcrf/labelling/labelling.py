@@ -35,7 +35,7 @@ class Tags(Protocol):
     def predict_kbest(self, X: Sequence[Sequence[str]], k: int) -> list[list[tuple[list[Label], float]]]: ...
 
 
-class Wanted(NamedTuple):
+class OutputChoice(NamedTuple):
     """What to write of each sentence.
 
     Parameters
@@ -69,7 +69,7 @@ class Onlooker(Protocol):
     def see_text(self, text: str, tagging: Tagging) -> None: ...
 
 
-def label_file(tagger: Tags, file: RawFile, wanted: Wanted, onlooker: Onlooker | None = None) -> Iterator[str]:
+def label_file(tagger: Tags, file: RawFile, wanted: OutputChoice, onlooker: Onlooker | None = None) -> Iterator[str]:
     """Text with labels, for each block of a file; see `open_raw` and `vcrf.data.writers`."""
     write, is_in_place = choose_writer(file, wanted.output_format)
     if is_in_place and file.has_bom:
@@ -109,7 +109,7 @@ def located(message: str, places: Sequence[str]) -> str:
     return message if number is None else f"{places[int(number[1])]}: {message[number.end() :]}"
 
 
-def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: Wanted) -> list[list[Tagging]]:
+def _taggings(tagger: Tags, sentences: Sequence[RawSentence], wanted: OutputChoice) -> list[list[Tagging]]:
     X = [sentence.tokens for sentence in sentences]
     if wanted.n_best:
         found = [[Tagging(_texts(y), None, p) for y, p in best] for best in tagger.predict_kbest(X, wanted.n_best)]
@@ -142,7 +142,7 @@ def _with_spans(tagger: Tagger, X: list[list[str]], found: list[list[Tagging]]) 
 
 
 def _with_trust(
-    tagger: Any, X: list[list[str]], found: list[list[Tagging]], wanted: Wanted
+    tagger: Any, X: list[list[str]], found: list[list[Tagging]], wanted: OutputChoice
 ) -> list[list[Tagging]]:  # fmt: skip
     """What has to be checked, and label sets, by the tagger's own probabilities."""
     from vcrf.labelling.observing import observe

@@ -10,7 +10,7 @@ from vcrf.data.raw import RawFile
 from vcrf.data.stream import Piece
 from vcrf.errors import InputError
 from vcrf.labelling.attributes import label_attributes, reads_attributes
-from vcrf.labelling.labelling import Wanted, label_file
+from vcrf.labelling.labelling import OutputChoice, label_file
 from vcrf.labelling.reporting import TextReport
 from vcrf.labelling.tagger import Tagger
 
@@ -37,7 +37,7 @@ class WordLabeller:
 
     tagger: Tagger
     file: RawFile
-    wanted: Wanted
+    wanted: OutputChoice
     report: TextReport | None = None
 
     def __call__(self, piece: Piece) -> Labelled:

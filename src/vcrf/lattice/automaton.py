@@ -151,11 +151,11 @@ def find_arcs(automaton: PatternAutomaton, sizes: UInts32, codes: UInts32) -> In
     return order[np.searchsorted(number, wanted, sorter=order)] if len(wanted) else np.zeros(0, np.int64)
 
 
-def make_graph(automaton: PatternAutomaton) -> kernels.patterns.Graph:
+def make_graph(automaton: PatternAutomaton) -> kernels.patterns.PatternArrays:
     """The automaton as the kernels read it."""
     a = automaton
     small = {name: getattr(a, name).astype(np.uint32) for name in ("size", "last", "arc_label", "arc_state", "by_rank")}
-    return kernels.patterns.Graph(
+    return kernels.patterns.PatternArrays(
         first=a.first, end=a.end, fail=a.fail, up=np.maximum(a.up, 0).astype(np.uint32), arc_ptr=a.arc_ptr,
         long_pairs=a.long_pairs.astype(np.uint32), table=a.table, rank=a.rank, rank_end=a.rank_end,
         arc_source=_sources(a).astype(np.uint32), **small,

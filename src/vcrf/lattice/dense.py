@@ -108,7 +108,7 @@ class DenseLattice(Lattice):
         return cls(arcs, n_labels, order)
 
     @cached_property
-    def steps(self) -> kernels.log_domain.Steps:
+    def steps(self) -> kernels.log_domain.ContextScores:
         """The scores as the kernels read them: the arc of history s and label b has the number s * L + b.
 
         It enters the history of the last digits: the remainder drops the oldest label.
@@ -120,7 +120,7 @@ class DenseLattice(Lattice):
         node = np.zeros((n_positions, n_labels))
         node[:1] = self.arcs[:1, 0]
         table = numbers.reshape(n_states, n_labels).astype(np.uint32)
-        return kernels.log_domain.Steps(
+        return kernels.log_domain.ContextScores(
             node, self._flat(), size, table, numbers % n_states, np.arange(n_labels) % n_states
         )
 

@@ -15,7 +15,7 @@ from vcrf.errors import InputError
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.log_domain import SentenceLoss, Steps
+    from vcrf.kernels.log_domain import ContextScores, SentenceLoss
     from vcrf.losses.automaton import LossAutomaton
 
 
@@ -41,7 +41,7 @@ class Lattice:
             """Number of labels that an arc sees, its own included."""
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ContextScores:
         """The scores as the kernels read them."""
         raise NotImplementedError
 

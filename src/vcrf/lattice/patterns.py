@@ -17,7 +17,7 @@ from vcrf.lattice.lattice import Lattice
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.kernels.patterns import LocalArcs
+    from vcrf.kernels.scores import LocalArcs
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +60,12 @@ class PatternLattice(Lattice):
         return self.automaton.order
 
     @cached_property
-    def steps(self) -> kernels.log_domain.Steps:
+    def steps(self) -> kernels.log_domain.ContextScores:
         """The scores as the kernels read them: contexts 0 .. L-1 are the single labels."""
         a = self.automaton
-        return kernels.log_domain.Steps(self.node, self.arcs, a.size, a.table, a.arc_state, np.arange(a.n_labels))
+        return kernels.log_domain.ContextScores(
+            self.node, self.arcs, a.size, a.table, a.arc_state, np.arange(a.n_labels)
+        )
 
     # ---- restrictions ----
 

@@ -16,7 +16,7 @@ from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.text import Text
 from vcrf.graphs.kinds import PartKinds
-from vcrf.graphs.layout import Layout
+from vcrf.graphs.layout import GraphLayout
 from vcrf.graphs.reading import Scale
 from vcrf.model.model import Feature, Model
 from vcrf.types import Floats, Label
@@ -53,7 +53,7 @@ class GraphModel(Model):
     def assignments(self, kind: int) -> int:
         return self.kinds.space.size(kind) if 1 <= kind <= len(self.kinds.kinds) else 1
 
-    def scores(self, text: Text, layout: Layout) -> Floats:
+    def scores(self, text: Text, layout: GraphLayout) -> Floats:
         """Scores of all assignments of all parts."""
         out = np.zeros(int(layout.score_ptr[-1]))
         for found in self._fire(text):

@@ -10,7 +10,7 @@ from vcrf.problem import Components
 from vcrf.types import Floats, Ints, UInts32
 
 
-class Rows(NamedTuple):
+class WeightRows(NamedTuple):
     """CSR from rows (attributes) to kinds of parts, codes and weights."""
 
     ptr: Ints
@@ -21,7 +21,7 @@ class Rows(NamedTuple):
 
 def spread_components(
     components: Components, kind: int, ptr: Ints, lengths: UInts32, codes: UInts32, weights: Floats
-) -> Rows:  # fmt: skip
+) -> WeightRows:  # fmt: skip
     """Entries of component values, and of pairs of these, handed to labels and pairs of labels.
 
     `kind` is that of values; those of pairs come after it. What a row has for a label, or a pair, is summed up.
@@ -44,4 +44,6 @@ def spread_components(
     is_first[1:] = (rows[1:] != rows[:-1]) | (sizes[1:] != sizes[:-1]) | (found[1:] != found[:-1])
     sums = np.asarray(np.bincount(np.cumsum(is_first) - 1, summands, int(is_first.sum())), np.float64)
     counts = np.bincount(rows[is_first], minlength=len(ptr) - 1)
-    return Rows(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), sizes[is_first], found[is_first], sums)
+    return WeightRows(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), sizes[is_first], found[is_first], sums
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
 
@@ -21,6 +22,7 @@ from vcrf.workers import cut
 _ENTRIES = 1 << 20
 
 
+@dataclass(frozen=True)
 class Candidates(ABC):
     """What any problem has, whatever its structure.
 
@@ -43,7 +45,7 @@ class Candidates(ABC):
     family_of: Ints
     columns: ColumnTable
     weights: Floats
-    candidates: tuple[str, str]
+    candidates: tuple[str, str] = ("all", "all")
 
     @property
     @abstractmethod

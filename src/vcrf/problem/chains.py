@@ -15,7 +15,7 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
-from vcrf.families.columns import ColumnTable, read_columns
+from vcrf.families.columns import read_columns
 from vcrf.families.family import Family, Source
 from vcrf.families.keys import partitions
 from vcrf.families.text import Text
@@ -23,7 +23,7 @@ from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
 from vcrf.problem.components import Components
 from vcrf.problem.known_labels import KnownLabels
-from vcrf.problem.label_sets import LabelSets
+from vcrf.problem.label_sets import AllowedLabels
 from vcrf.types import Bools, Floats, Ints, UInts8, UInts32
 
 # A dense lattice needs a table of n_labels**order arcs.
@@ -34,17 +34,10 @@ MAX_PATTERNS = 1 << 32
 
 @dataclass(frozen=True)
 class Problem(Candidates):
-    """Everything that training needs to know of the data.
+    """Everything that training needs to know of the data: `Candidates` of sentences, whose kinds are pattern lengths.
 
     Attributes
     ----------
-    text : the sentences
-    y : (n_tokens,) uint32, true labels
-    n_labels, families, sources
-    family_of : (n_sources, order + 1) int64, family of (source, pattern length), -1 = none
-    columns : the distinct columns
-    weights : (n_sentences,) float64, 1/m each unless the sentences are weighted
-    candidates : "all" or "observed" for patterns of length 1 and for longer ones
     allowed : (n_tokens, n_labels) uint8, the labels that each token may have where some are not known; no rows if
         all are. `y` is then one allowed sequence
     min_count : pairs of a column and a pattern whose values sum up to less in training are not observed
@@ -53,22 +46,13 @@ class Problem(Candidates):
         patterns, and then one for the pairs of values of each component that has them
     """
 
-    text: Text
-    y: UInts32
-    n_labels: int
-    families: list[Family]
-    sources: list[Source]
-    family_of: Ints
-    columns: ColumnTable
-    weights: Floats
-    candidates: tuple[str, str] = ("all", "all")
     allowed: UInts8 = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
     min_count: float = 0.0
     components: Components | None = None
     known: KnownLabels | None = None
 
     @cached_property
-    def possible(self) -> LabelSets | None:
+    def possible(self) -> AllowedLabels | None:
         """The labels that tokens may have, if not all may have all."""
         return None if self.known is None else self.known.sets(self.text)
 

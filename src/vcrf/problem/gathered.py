@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -115,17 +115,9 @@ class Gathered(Candidates):
     longest : tokens of the longest sentence
     """
 
-    text: Text
-    y: UInts32
-    n_labels: int
-    families: list[Family]
-    sources: list[Source]
-    family_of: Ints
     columns: CountedColumns
-    weights: Floats
-    candidates: tuple[str, str]
-    vocabulary: Vocabulary
-    longest: int
+    vocabulary: Vocabulary = field(kw_only=True)
+    longest: int = field(kw_only=True)
 
     @property
     def space(self) -> PartSpace:
@@ -178,7 +170,7 @@ def gather(
     return Gathered(
         vocabulary, np.zeros(0, np.uint32), n_labels, families, sources,
         family_table(families, sources, order), table,
-        np.broadcast_to(np.float64(1.0 / m), (m,)), ("all", "all"), vocabulary, longest,
+        np.broadcast_to(np.float64(1.0 / m), (m,)), vocabulary=vocabulary, longest=longest,
     )  # fmt: skip
 
 

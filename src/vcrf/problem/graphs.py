@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from vcrf.families.columns import ColumnTable, read_columns
+from vcrf.families.columns import read_columns
 from vcrf.families.explicit import AttributeText
 from vcrf.families.family import Family, Source
-from vcrf.graphs.layout import Layout
+from vcrf.graphs.layout import GraphLayout
 from vcrf.graphs.parts import PartSpace
 from vcrf.problem.candidates import Candidates, family_table
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -29,16 +29,8 @@ class GraphProblem(Candidates):
     """
 
     text: AttributeText
-    layout: Layout
-    y: UInts32
-    n_labels: int
-    families: list[Family]
-    sources: list[Source]
-    family_of: Ints
-    columns: ColumnTable
-    weights: Floats
-    candidates: tuple[str, str] = ("all", "all")
     allowed: Bools = field(default_factory=lambda: np.zeros(0, bool))
+    layout: GraphLayout = field(kw_only=True)
 
     @property
     def space(self) -> PartSpace:
@@ -83,7 +75,7 @@ class GraphProblem(Candidates):
 
 def build_graph_problem(
     text: AttributeText,
-    layout: Layout,
+    layout: GraphLayout,
     y: UInts32,
     families: Sequence[Family],
     weights: Floats | None = None,
@@ -95,7 +87,7 @@ def build_graph_problem(
     if weights is None:
         weights = np.full(layout.n_examples, 1.0 / max(layout.n_examples, 1))
     return GraphProblem(
-        text, layout, y, max((len(labels) for labels in layout.kinds.labels), default=0), families, sources,
+        text, y, max((len(labels) for labels in layout.kinds.labels), default=0), families, sources,
         family_table(families, sources, len(layout.kinds.kinds)), read_columns(text, sources), weights,
-        allowed=np.zeros(0, bool) if allowed is None else allowed,
+        allowed=np.zeros(0, bool) if allowed is None else allowed, layout=layout,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.families.explicit import AttributeText
 from vcrf.families.text import Text
-from vcrf.problem.label_sets import LabelSets, sets_of
+from vcrf.problem.label_sets import AllowedLabels, sets_of
 from vcrf.types import Bools, Ints, UInts8, UInts32, UInts64
 
 
@@ -54,7 +54,7 @@ class KnownLabels:
         every = np.ones((1, self.n_labels), bool)
         return np.concatenate([every, masks]), np.append(number.reshape(-1) + 1, 0)
 
-    def sets(self, text: Text) -> LabelSets:
+    def sets(self, text: Text) -> AllowedLabels:
         """The labels that the tokens of a text may have: all, where the word is not in the dictionary."""
         masks, number = self._sets
         hashes = text.reading("word")[:-1]

@@ -11,7 +11,7 @@ from vcrf.types import Bools, Ints, UInts8, UInts32
 
 
 @dataclass(frozen=True, eq=False)
-class LabelSets:
+class AllowedLabels:
     """Token t may have the labels of set of_token[t]; set s is labels[ptr[s] : ptr[s + 1]], sorted, never empty."""
 
     of_token: UInts32
@@ -36,7 +36,7 @@ class LabelSets:
         """Whether every token may have every label."""
         return int(self.cells[-1]) == len(self.of_token) * self.n_labels
 
-    def both(self, other: LabelSets) -> LabelSets:
+    def both(self, other: AllowedLabels) -> AllowedLabels:
         """What both allow."""
         pairs, of_token = np.unique(
             self.of_token.astype(np.int64) * len(other.mask) + other.of_token, return_inverse=True
@@ -45,19 +45,19 @@ class LabelSets:
         return sets_of(self.mask[first] & other.mask[second], of_token)
 
 
-def sets_of(masks: Bools, of_token: Ints) -> LabelSets:
+def sets_of(masks: Bools, of_token: Ints) -> AllowedLabels:
     """Sets from their masks (n_sets, n_labels), by the number of that of each token."""
     number, labels = np.nonzero(masks)
     ptr = np.searchsorted(number, np.arange(len(masks) + 1))
-    return LabelSets(of_token.astype(np.uint32), ptr, labels.astype(np.uint32), masks.shape[1])
+    return AllowedLabels(of_token.astype(np.uint32), ptr, labels.astype(np.uint32), masks.shape[1])
 
 
-def every_label(n_tokens: int, n_labels: int) -> LabelSets:
+def every_label(n_tokens: int, n_labels: int) -> AllowedLabels:
     """All tokens may have all labels."""
     return sets_of(np.ones((1, n_labels), bool), np.zeros(n_tokens, np.int64))
 
 
-def allowed_sets(allowed: UInts8) -> LabelSets:
+def allowed_sets(allowed: UInts8) -> AllowedLabels:
     """Sets from a mask of each token, (n_tokens, n_labels)."""
     packed = np.ascontiguousarray(np.packbits(allowed > 0, axis=1))
     rows = packed.view([("", np.void, packed.shape[1])]).reshape(-1) if packed.shape[1] else np.zeros(len(allowed))

@@ -19,14 +19,14 @@ from vcrf.errors import InputError
 from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.certificate import Certificate, certify
 from vcrf.solvers.policy import CUTS, MAX_PASSES
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.result import IterationRecord, SolverResult, Status
+from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
 from vcrf.structures.structure import Scan
 from vcrf.types import Bools, Floats, Ints
 
 
 @dataclass
-class Point:
+class CoolingPoint:
     """Weights of a working set with their objective."""
 
     features: Ints
@@ -43,26 +43,15 @@ class Cooling(Run):
     best : the best weights so far
     """
 
-    def __init__(
-        self,
-        problem: Any,
-        penalty: FamilyPenalty,
-        choice: Any,
-        tol: float,
-        max_passes: int,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
-        lattice: str = "auto",
-    ) -> None:
+    def __init__(self, problem: Any, penalty: FamilyPenalty, choice: Any, how: RunOptions) -> None:
         self.problem: Any = problem
-        self.lattice = lattice
+        self.threads, self.lattice = how.threads, how.lattice
         self.penalty = penalty.bind(problem)
-        self.family_penalty, self.choice, self.threads = penalty, choice, threads
+        self.family_penalty, self.choice = penalty, choice
         keep = self._set_limits(choice.mass(problem))
-        self.objective = choice.build(problem, keep, threads, lattice)
-        super().__init__(self.objective, tol, max_passes, callback, watch)
-        self.best = Point(np.zeros(0, np.int64), np.zeros(0))
+        self.objective = choice.build(problem, keep, self.threads, self.lattice)
+        super().__init__(self.objective, how)
+        self.best = CoolingPoint(np.zeros(0, np.int64), np.zeros(0))
 
     def _set_limits(self, mass: Floats) -> Bools:
         """Set what a scan compares |g| with; returns the columns that can carry weight."""
@@ -75,7 +64,7 @@ class Cooling(Run):
         return keep
 
     @abstractmethod
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         """The exact objective at some weights."""
 
     @property
@@ -133,12 +122,13 @@ class Cooling(Run):
                 result = replace(result, weights=result.weights * (before / temperature))
                 if self._is_too_cold(smooth.scaled(1.0 / temperature), result):
                     break
-            result = self._smooth_result(
-                penalty.with_l2_times(temperature),
-                smooth.scaled(1.0 / temperature), tol=max(0.3 * self.tol, 0.3 * share), threads=self.threads,
-                start=result, callback=self._relay,
-                max_passes=max(min(self.max_passes - self.objective.n_passes, most), 1),
+            how = RunOptions(
+                max(0.3 * self.tol, 0.3 * share), max(min(self.max_passes - self.objective.n_passes, most), 1),
+                self.threads, self._relay, lattice=self.lattice,
             )  # fmt: skip
+            result = self._smooth_result(
+                penalty.with_l2_times(temperature), smooth.scaled(1.0 / temperature), how, result
+            )
             self.objective.n_passes += result.n_passes
             before = temperature
             self._see_smooth(result, temperature)
@@ -150,10 +140,12 @@ class Cooling(Run):
             if share < last:
                 break
 
-    def _smooth_result(self, penalty: FamilyPenalty, choice: Any, **options: Any) -> SolverResult:
+    def _smooth_result(
+        self, penalty: FamilyPenalty, choice: Any, how: RunOptions, start: SolverResult | None
+    ) -> SolverResult:
         from vcrf.solvers.working_set import solve
 
-        return solve(self.problem, penalty, surrogate=choice, lattice=self.lattice, **options)
+        return solve(self.problem, penalty, surrogate=choice, start=start, **vars(how))
 
     def _is_too_cold(self, smooth: Any, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many examples."""

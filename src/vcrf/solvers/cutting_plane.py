@@ -23,11 +23,11 @@ import numpy as np
 from vcrf import kernels
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem.candidates import Candidates
-from vcrf.solvers.cooling import Cooling, Point
+from vcrf.solvers.cooling import Cooling, CoolingPoint
 from vcrf.solvers.cut_set import Cuts
-from vcrf.solvers.policy import CUTS, MAX_PASSES
-from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted
+from vcrf.solvers.policy import CUTS
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Interrupted, RunOptions
 from vcrf.structures.outputs import BestOutputs
 from vcrf.structures.structure import Scan
 from vcrf.surrogates.maximum import MaxChoice
@@ -41,15 +41,9 @@ def solve_max(
     problem: Candidates,
     penalty: FamilyPenalty,
     choice: MaxChoice,
-    *,
-    tol: float = 1e-2,
-    max_passes: int | None = None,
-    threads: int = 1,
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
     is_group: bool = False,
-    lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a maximum surrogate to a certified relative gap; parameters as in `working_set.solve`.
 
@@ -61,7 +55,7 @@ def solve_max(
 
     is_simplex = choice.curve is None and penalty.is_l2_alone and len(problem.weights) <= CUTS.most_simplices
     kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
-    return kind(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(start)
+    return kind(problem, penalty, choice, how).run(start)
 
 
 def _key_of(i: int, labels: UInts32, slope: float) -> tuple[int, bytes, str]:
@@ -72,19 +66,8 @@ def _key_of(i: int, labels: UInts32, slope: float) -> tuple[int, bytes, str]:
 class CuttingPlanes(Cooling):
     """One run; `group_cuts` has another penalty."""
 
-    def __init__(
-        self,
-        problem: Candidates,
-        penalty: FamilyPenalty,
-        choice: MaxChoice,
-        tol: float,
-        max_passes: int,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
-        lattice: str,
-    ) -> None:
-        super().__init__(problem, penalty, choice, tol, max_passes, threads, callback, watch, lattice)
+    def __init__(self, problem: Candidates, penalty: FamilyPenalty, choice: MaxChoice, how: RunOptions) -> None:
+        super().__init__(problem, penalty, choice, how)
         self.objective.check_memory(self.limits)
         self.cuts = Cuts()
         self.known: set[tuple[int, bytes, str]] = set()
@@ -188,13 +171,13 @@ class CuttingPlanes(Cooling):
 
     # ----- evaluation and certificate
 
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         """Exact objective; the outputs that attain it become cuts."""
         active = self.objective.compile(features)
         found = self.objective.find_best(active, w)
         self._n_new = self._add_cuts(found)
         value = float(self.problem.weights @ found.values)
-        return Point(features, w.copy(), value + self._penalty_of(features, w))
+        return CoolingPoint(features, w.copy(), value + self._penalty_of(features, w))
 
     def _evaluate(self) -> int:
         """Objective at the master's weights; returns the number of new cuts."""

@@ -23,14 +23,13 @@ import numpy as np
 from vcrf.errors import InputError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Candidates
-from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.result import IterationRecord, SolverResult, Status
+from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
 from vcrf.solvers.working_set import solve
 from vcrf.structures.structure import Scan
 from vcrf.surrogates.smooth import Surrogate
 from vcrf.types import Floats, Ints
 
-_MAX_PASSES = 20_000
 # Where eta begins, and the least: a family below it has no weights but for the certificate.
 _FIRST, _LEAST = 10.0, 1e-8
 # Times the majorant's own step in log eta; and how long a step may be.
@@ -45,50 +44,38 @@ def solve_family_norms(
     problem: Candidates,
     penalty: FamilyPenalty,
     choice: Surrogate,
-    *,
-    tol: float = 1e-3,
-    max_passes: int | None = None,
-    threads: int = 1,
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
-    lattice: str = "auto",
     dual_start: bool = True,
 ) -> SolverResult:
     """Minimise with norms of families; `penalty` is that of the powers at eta = 1. Else as `working_set.solve`.
 
     Twins of several families must not be merged (`build_problem(merge_twins="families")`).
     """
-    run = _Run(problem, penalty, choice, tol, max_passes or _MAX_PASSES, threads, callback, watch, lattice, dual_start)
-    return run.run(start)
+    return _FamilyRun(problem, penalty, choice, how, dual_start).run(start)
 
 
-class _Run(Run):
+class _FamilyRun(Run):
     def __init__(
         self,
         problem: Candidates,
         penalty: FamilyPenalty,
         choice: Surrogate,
-        tol: float,
-        max_passes: int,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
-        lattice: str,
+        how: RunOptions,
         dual_start: bool,
     ) -> None:
         if penalty.own is not None or not np.all(penalty.l2 > 0.0):
             raise InputError("`norm='family'` needs a positive strength for each family, and none of single features.")
         self.problem, self.family_penalty, self.choice = problem, penalty, choice
         self.norms = _Norms(penalty.bind(problem))
-        self.options: dict[str, Any] = {"threads": threads, "lattice": lattice, "dual_start": dual_start}
+        self.options: dict[str, Any] = {"threads": how.threads, "lattice": how.lattice, "dual_start": dual_start}
         self.limits = {k: self.norms.penalty.column_thresholds(k) for k in problem.kinds}
-        self.objective = choice.build(problem, np.ones(len(problem.columns), bool), threads, lattice)
+        self.objective = choice.build(problem, np.ones(len(problem.columns), bool), how.threads, how.lattice)
         if not self.objective.is_convex:
             raise InputError(
                 "`norm='family'` needs the label of every token, some are left open: use `norm='l1'` or 'elastic'."
             )
-        super().__init__(self.objective, tol, max_passes, callback, watch)
+        super().__init__(self.objective, how)
         self.inner_tol = _INNER_TOL
         self.here = Standing(np.zeros(0, np.int64), np.zeros(0), np.inf, 0)
 

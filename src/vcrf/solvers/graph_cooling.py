@@ -12,10 +12,9 @@ import numpy as np
 
 from vcrf.penalties import FamilyPenalty
 from vcrf.problem.graphs import GraphProblem
-from vcrf.solvers.cooling import Cooling, Point
-from vcrf.solvers.policy import MAX_PASSES
-from vcrf.solvers.result import Callback, SolverResult, Status
-from vcrf.solvers.run import Interrupted
+from vcrf.solvers.cooling import Cooling, CoolingPoint
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Interrupted, RunOptions
 from vcrf.surrogates.graphs import GraphMaxChoice
 from vcrf.types import Floats, Ints
 
@@ -24,16 +23,11 @@ def solve_graph_max(
     problem: GraphProblem,
     penalty: FamilyPenalty,
     choice: GraphMaxChoice,
-    *,
-    tol: float = 1e-2,
-    max_passes: int | None = None,
-    threads: int = 1,
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
 ) -> SolverResult:
     """Minimise m3n of graphs to a certified relative gap; parameters as in `working_set.solve`."""
-    run = GraphCooling(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, None)
-    return run.run(start)
+    return GraphCooling(problem, penalty, choice, how).run(start)
 
 
 class GraphCooling(Cooling):
@@ -48,9 +42,9 @@ class GraphCooling(Cooling):
     def _is_too_cold(self, smooth: Any, start: SolverResult) -> bool:  # noqa: ARG002 - all is in the log domain
         return False
 
-    def _look_at(self, features: Ints, w: Floats) -> Point:
+    def _look_at(self, features: Ints, w: Floats) -> CoolingPoint:
         values = self.objective.values(self.objective.compile(features), w)
-        return Point(features, w.copy(), float(self.problem.weights @ values) + self._penalty_of(features, w))
+        return CoolingPoint(features, w.copy(), float(self.problem.weights @ values) + self._penalty_of(features, w))
 
     def _solve(self) -> Status:
         self._first_points(self.start)

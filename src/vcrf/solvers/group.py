@@ -24,11 +24,11 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.problem import Candidates, PartSpace
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
-from vcrf.solvers.policy import GROUP_STEPS, MAX_PASSES
-from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.policy import GROUP_STEPS
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
 from vcrf.solvers.state import rounding
-from vcrf.structures.structure import Plan, Scan
+from vcrf.structures.structure import FeaturePlan, Scan
 from vcrf.surrogates.smooth import Point, Surrogate
 from vcrf.types import Floats, Ints
 from vcrf.workers import one_blas_thread
@@ -40,22 +40,14 @@ def solve_group(
     problem: Candidates,
     penalty: FamilyPenalty,
     choice: Surrogate,
-    *,
-    tol: float = 1e-3,
-    max_passes: int | None = None,
-    threads: int = 1,
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
-    lattice: str = "auto",
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
     if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
     with one_blas_thread():
-        return _Run(problem, penalty, choice, tol, max_passes or MAX_PASSES, threads, callback, watch, lattice).run(
-            start
-        )
+        return _GroupRun(problem, penalty, choice, how).run(start)
 
 
 def _check_size(space: PartSpace, kinds: Ints) -> None:
@@ -82,19 +74,8 @@ def _point(groups: Groups, found: Point) -> _Point:
     return _Point(found.w, found.value, found.gradient, found.value + groups.penalty(found.w))
 
 
-class _Run(Run):
-    def __init__(
-        self,
-        problem: Candidates,
-        penalty: FamilyPenalty,
-        choice: Surrogate,
-        tol: float,
-        max_passes: int,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
-        lattice: str,
-    ) -> None:
+class _GroupRun(Run):
+    def __init__(self, problem: Candidates, penalty: FamilyPenalty, choice: Surrogate, how: RunOptions) -> None:
         self.problem, self.penalty = problem, penalty.bind(problem)
         strengths = {k: self.penalty.column_thresholds(k) for k in problem.kinds}
         if not all(np.all(limit > 0.0) for limit in strengths.values()):
@@ -107,12 +88,12 @@ class _Run(Run):
         keep = np.zeros(len(problem.columns), bool)
         for limit in strengths.values():
             keep |= np.sqrt(2.0) * mass > limit
-        self.objective = choice.build(problem, keep, threads, lattice)
+        self.objective = choice.build(problem, keep, how.threads, how.lattice)
         if not self.objective.is_convex:
             raise InputError(
                 "`norm='group'` needs the label of every token, some are left open: use `norm='l1'` or 'elastic'."
             )
-        super().__init__(self.objective, tol, max_passes, callback, watch)
+        super().__init__(self.objective, how)
         self.memory = LbfgsMemory(GROUP_STEPS.memory)
 
     def standing(self) -> Standing:
@@ -156,7 +137,7 @@ class _Run(Run):
 
     # ----- groups
 
-    def _working_set(self, features: Ints) -> tuple[Plan, Groups]:
+    def _working_set(self, features: Ints) -> tuple[FeaturePlan, Groups]:
         """The working set of all groups that have one of the features."""
         space = self.problem.space
         column, kind, _ = space.split(features)
@@ -184,7 +165,7 @@ class _Run(Run):
 
     # ----- evaluation and certificate
 
-    def _evaluate(self, active: Plan, groups: Groups, w: Floats) -> _Point:
+    def _evaluate(self, active: FeaturePlan, groups: Groups, w: Floats) -> _Point:
         return _point(groups, self.objective.at(active, w))
 
     def _try_weights(self, w: Floats) -> tuple[_Point, BudgetError | None]:

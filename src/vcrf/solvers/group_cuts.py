@@ -7,7 +7,7 @@ The conjugate of sum_G c_G ||w_G|| is 0 where ||g_G|| <= c_G for all groups: the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from vcrf.penalties import FamilyPenalty
 from vcrf.solvers.certificate import Certificate
 from vcrf.solvers.cutting_plane import CuttingPlanes
 from vcrf.solvers.result import SolverResult
+from vcrf.solvers.run import RunOptions
 from vcrf.structures.structure import Scan
 from vcrf.surrogates.choice import SmoothChoice
 from vcrf.types import Bools, Floats, Ints
@@ -42,10 +43,12 @@ class GroupCuttingPlanes(CuttingPlanes):
             keep |= np.sqrt(2.0) * mass > limit
         return keep
 
-    def _smooth_result(self, penalty: FamilyPenalty, choice: SmoothChoice, **options: Any) -> SolverResult:
+    def _smooth_result(
+        self, penalty: FamilyPenalty, choice: SmoothChoice, how: RunOptions, start: SolverResult | None
+    ) -> SolverResult:
         from vcrf.solvers.group import solve_group
 
-        return solve_group(self.problem, penalty, choice, lattice=self.lattice, **options)
+        return solve_group(self.problem, penalty, choice, how, start)
 
     def _smooth_bound(self, scan_all: Callable[[dict[int, Floats]], Scan], value: float) -> Certificate:
         scan = scan_all(self.limits)

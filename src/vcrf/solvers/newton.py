@@ -11,7 +11,7 @@ import numpy as np
 
 from vcrf.solvers.faces import FaceFactor
 from vcrf.solvers.quadratic import QuadraticModel
-from vcrf.structures.structure import Plan
+from vcrf.structures.structure import FeaturePlan
 from vcrf.surrogates.smooth import SmoothObjective
 from vcrf.types import Bools, Floats, Ints
 
@@ -22,7 +22,7 @@ _PINNED = 1e300
 
 
 def build_model(
-    objective: SmoothObjective, plan: Plan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf
+    objective: SmoothObjective, plan: FeaturePlan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf
 ) -> QuadraticModel:
     """Hessian at w on the features `chosen` (indices into the plan), from one of `stride` examples.
 

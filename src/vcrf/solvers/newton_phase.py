@@ -12,7 +12,7 @@ from vcrf.solvers.quadratic import QuadraticModel
 from vcrf.solvers.state import State
 
 if TYPE_CHECKING:
-    from vcrf.solvers.working_set import _Run
+    from vcrf.solvers.working_set import _WorkingSetRun
 
 
 class NewtonPhase:
@@ -30,7 +30,7 @@ class NewtonPhase:
     fineness : share of the least threshold that a Hessian on the automaton has to be fine enough for
     """
 
-    def __init__(self, run: _Run, is_settling: bool) -> None:
+    def __init__(self, run: _WorkingSetRun, is_settling: bool) -> None:
         self.run, self.n_rest, self.is_large_round = run, 0, False
         self.policy = NEWTON.for_cost(run.objective.hessian_in_passes)
         self.model: QuadraticModel | None = None

@@ -12,7 +12,7 @@ from vcrf.solvers.state import State
 from vcrf.types import Floats
 
 if TYPE_CHECKING:
-    from vcrf.solvers.working_set import _Run
+    from vcrf.solvers.working_set import _WorkingSetRun
 
 
 def _shorten(slope: float, rise: float) -> float:
@@ -46,7 +46,7 @@ class QuasiNewtonPhase:
     on_face : whether directions are those on the weights that are free, which need no cuts
     """
 
-    def __init__(self, run: _Run) -> None:
+    def __init__(self, run: _WorkingSetRun) -> None:
         self.run, self.memory, self.on_face = run, LbfgsMemory(STEPS.memory), False
 
     def scale(self, state: State, curvature: Floats) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.types import Bools, Floats, Ints
 
@@ -33,6 +35,28 @@ class Passes(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """What every solver takes: how far to go, on what, and who looks on.
+
+    Attributes
+    ----------
+    tol : stop when gap <= tol * objective
+    max_passes : stop after so many passes over the data (None: the solver's own limit)
+    threads : the result does not depend on it
+    callback : see `Callback`; Ctrl-C has the same effect as its returning True
+    watch : see `Watch`; its preferred weights are certified and returned
+    lattice : "dense", "patterns" or "auto", see `structures.chain.is_dense`
+    """
+
+    tol: float = 1e-3
+    max_passes: int | None = None
+    threads: int = 1
+    callback: Callback | None = None
+    watch: Watch | None = None
+    lattice: str = "auto"
+
+
 class Standing(NamedTuple):
     """Where a run is: weights of a working set, and what they cost."""
 
@@ -51,10 +75,9 @@ class Run(ABC):
     violation : of the optimality conditions, as the certificate saw it last
     """
 
-    def __init__(
-        self, objective: Passes, tol: float, max_passes: int, callback: Callback | None, watch: Watch | None
-    ) -> None:
-        self._passes, self.tol, self.max_passes, self.callback, self.watch = objective, tol, max_passes, callback, watch
+    def __init__(self, objective: Passes, how: RunOptions, most_passes: int = MAX_PASSES) -> None:
+        self._passes, self.tol, self.callback, self.watch = objective, how.tol, how.callback, how.watch
+        self.max_passes = most_passes if how.max_passes is None else how.max_passes
         self.lower_bound, self.violation = 0.0, np.inf
         self.history: list[IterationRecord] = []
         self.began = time.perf_counter()

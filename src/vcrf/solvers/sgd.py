@@ -21,8 +21,8 @@ from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
 from vcrf.penalties import BoundPenalty, FamilyPenalty
 from vcrf.problem import Problem
-from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Run, Standing
+from vcrf.solvers.result import SolverResult, Status
+from vcrf.solvers.run import Run, RunOptions, Standing
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Bools, Floats, Ints
 
@@ -64,22 +64,16 @@ def solve_by_steps(
     penalty: FamilyPenalty,
     loss: TrainingLoss,
     steps: Steps,
-    *,
-    tol: float = 1e-3,
-    max_passes: int | None = None,
-    threads: int = 1,  # noqa: ARG001 - one step follows another
+    how: RunOptions,
     start: SolverResult | None = None,
-    callback: Callback | None = None,
-    watch: Watch | None = None,
 ) -> SolverResult:
-    """Step through the sentences, `max_passes` times (None: 50), and certify where that leads.
+    """Step through the sentences, `max_passes` times (None: 50), and certify where that leads; on one thread.
 
     Twins may be merged if they are of the same families (`build_problem(merge_twins="families")`): they move alike. A
     run ends earlier only where gd meets the gap. Passes of the certificate come on top.
     """
     _check(problem, penalty, loss)
-    run = _Run(problem, penalty.bind(problem), loss, steps, tol, max_passes or _MAX_PASSES, callback, watch)
-    return run.run(start)
+    return _StepRun(problem, penalty.bind(problem), loss, steps, how).run(start)
 
 
 def _check(problem: Problem, penalty: FamilyPenalty, loss: TrainingLoss) -> None:
@@ -116,7 +110,7 @@ class EveryCandidate:
         self.n_sentences, self.n_labels = problem.text.n_sentences, problem.n_labels
         # A step counts a sentence as often as its weight says: once, unless they are weighted.
         scale = problem.weights * self.n_sentences
-        self._data = kernels.one_sentence.Sequences(problem.sent_ptr, problem.y, loss.costs, scale)
+        self._data = kernels.blocks.Sentences(problem.sent_ptr, problem.y, loss.costs, scale, problem.allowed)
         self._mean = self._data._replace(weights=problem.weights)
         self._seen = _occurrences(problem)
         self.blocks = _blocks(problem, penalty)
@@ -189,7 +183,7 @@ class EveryCandidate:
         return kernels.sgd.violations(self.w, gradient, self.blocks, self.n_labels, floor)
 
 
-def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
+def _occurrences(problem: Problem) -> kernels.sgd.SentenceColumns:
     """Columns of each sentence with their tokens, by sentence, column and token."""
     columns, example_of = problem.columns, problem.example_of
     sentence = example_of[columns.positions]
@@ -200,14 +194,14 @@ def _occurrences(problem: Problem) -> kernels.sgd.Occurrences:
     is_first[1:] = (column[1:] != column[:-1]) | (sentence[1:] != sentence[:-1])
     first = np.flatnonzero(is_first)
     tokens = columns.positions[order] - problem.sent_ptr[sentence]
-    return kernels.sgd.Occurrences(
+    return kernels.sgd.SentenceColumns(
         np.searchsorted(sentence[first], np.arange(problem.text.n_sentences + 1)).astype(np.int64),
         column[first], np.append(first, len(order)).astype(np.int64), tokens.astype(np.int64),
         columns.values[order] if len(columns.values) else np.zeros(0),
     )  # fmt: skip
 
 
-def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.Blocks:
+def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.ColumnBlocks:
     """Strengths and twins of labels and of pairs with each column."""
     shape = 2, len(problem.columns)
     strength, twins = np.full(shape, np.inf), np.ones(shape)
@@ -215,7 +209,7 @@ def _blocks(problem: Problem, penalty: BoundPenalty) -> kernels.sgd.Blocks:
     for k in problem.kinds:
         strength[k - 1] = penalty.column_thresholds(k)
         twins[k - 1] = np.maximum(members[penalty.column_groups(k)], 1)
-    return kernels.sgd.Blocks(problem.space.stride, strength, twins, np.zeros(shape), np.zeros(shape, np.uint8))
+    return kernels.sgd.ColumnBlocks(problem.space.stride, strength, twins, np.zeros(shape), np.zeros(shape, np.uint8))
 
 
 def _work(longest: int, n_labels: int) -> kernels.one_sentence.Work:
@@ -236,7 +230,7 @@ def _work(longest: int, n_labels: int) -> kernels.one_sentence.Work:
     )
 
 
-class _Run(Run):
+class _StepRun(Run):
     """One call of `solve_by_steps`."""
 
     def __init__(
@@ -245,15 +239,12 @@ class _Run(Run):
         penalty: BoundPenalty,
         loss: TrainingLoss,
         steps: Steps,
-        tol: float,
-        max_passes: int,
-        callback: Callback | None,
-        watch: Watch | None,
+        how: RunOptions,
     ) -> None:
         self.penalty, self.steps = penalty, steps
         rules = {"fobos": kernels.sgd.FOBOS, "cumulative": kernels.sgd.CUMULATIVE}
         self.all = EveryCandidate(problem, penalty, loss, rules.get(steps.rule, kernels.sgd.SUBGRADIENT))
-        super().__init__(self.all, tol, max_passes, callback, watch)
+        super().__init__(self.all, how, _MAX_PASSES)
         strength = self.all.blocks.strength
         self.is_penalised = bool(np.all(strength > 0.0))
         self.kappa = steps.share(max(problem.text.n_sentences, 1))

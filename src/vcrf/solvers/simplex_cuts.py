@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from vcrf import kernels
-from vcrf.solvers.cooling import Point
+from vcrf.solvers.cooling import CoolingPoint
 from vcrf.solvers.cutting_plane import CuttingPlanes
 from vcrf.solvers.policy import SIMPLEX
 from vcrf.solvers.result import SolverResult
@@ -106,7 +106,7 @@ class SimplexCuts(CuttingPlanes):
         """Features join the working set; the best weights have them too, at 0."""
         w = np.zeros(len(features))
         w[np.searchsorted(features, self.best.features)] = self.best.w
-        self.best = Point(features, w, self.best.objective)
+        self.best = CoolingPoint(features, w, self.best.objective)
 
     def _set_rows(self) -> None:
         """All rows on the working set, and the weights of the multipliers."""
@@ -184,7 +184,7 @@ class SimplexCuts(CuttingPlanes):
         found = self.objective.find_best(self.active, w)
         objective = float(self.problem.weights @ found.values) + self._penalty_of(self.active.features, w)
         if objective < self.best.objective:
-            self.best = Point(self.active.features, w.copy(), objective)
+            self.best = CoolingPoint(self.active.features, w.copy(), objective)
         return objective, self._add_cuts(found)
 
     def _certify(self) -> int:

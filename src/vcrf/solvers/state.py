@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vcrf.solvers.owlqn import pseudo_gradient
-from vcrf.structures.structure import Plan
+from vcrf.structures.structure import FeaturePlan
 from vcrf.types import Floats, Ints
 
 
@@ -21,7 +21,7 @@ def rounding(objective: float, w: Floats) -> float:
 class State:
     """Weights on a working set, with value and gradient of the smooth part there."""
 
-    plan: Plan
+    plan: FeaturePlan
     groups: Ints
     thresholds: Floats
     w: Floats

@@ -23,7 +23,7 @@ from vcrf.solvers.newton_phase import NewtonPhase
 from vcrf.solvers.policy import MAX_PASSES, STEPS, Phase
 from vcrf.solvers.quasi_newton_phase import QuasiNewtonPhase
 from vcrf.solvers.result import Callback, SolverResult, Status, Watch
-from vcrf.solvers.run import Interrupted, Run, Standing
+from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
 from vcrf.solvers.settling import Settling
 from vcrf.solvers.state import State
 from vcrf.structures.structure import Scan
@@ -80,10 +80,10 @@ def solve(
     gap_moves, settle = (STEPS.gap_moves, 0.01 * tol) if settle is None else (0.0, settle)
     with one_blas_thread():
         choice = crf(problem, costs) if surrogate is None else surrogate
-        run = _Run(
-            problem, penalty.bind(problem), choice, tol, max_passes, threads, callback, watch, screen, settle,
-            gap_moves, has_to_settle, lattice, dual_start,
-        )  # fmt: skip
+        how = RunOptions(tol, max_passes, threads, callback, watch, lattice)
+        run = _WorkingSetRun(
+            problem, penalty.bind(problem), choice, how, screen, settle, gap_moves, has_to_settle, dual_start
+        )
         return run.run(start)
 
 
@@ -107,7 +107,7 @@ def solve_path(
             return
 
 
-class _Run(Run):
+class _WorkingSetRun(Run):
     """One call of `solve`."""
 
     def __init__(
@@ -115,26 +115,20 @@ class _Run(Run):
         problem: Candidates,
         penalty: BoundPenalty,
         choice: Surrogate,
-        tol: float,
-        max_passes: int | None,
-        threads: int,
-        callback: Callback | None,
-        watch: Watch | None,
+        how: RunOptions,
         screen: bool,
         settle: float,
         gap_moves: float,
         has_to_settle: bool,
-        lattice: str,
-        dual_start: bool = True,
+        dual_start: bool,
     ) -> None:
         self.problem, self.penalty, self.settle, self.gap_moves = problem, penalty, settle, gap_moves
         self.limits = {k: penalty.column_thresholds(k) for k in problem.kinds}
         self.is_penalised = penalty.is_smooth_part or all(np.all(limit > 0.0) for limit in self.limits.values())
         mass = choice.mass(problem)
         keep = self._can_carry_weight(mass) if screen else np.ones(len(problem.columns), bool)
-        self.objective = choice.build(problem, keep, threads, lattice)
-        no_limit = MAX_PASSES if self.is_penalised else 200
-        super().__init__(self.objective, tol, no_limit if max_passes is None else max_passes, callback, watch)
+        self.objective = choice.build(problem, keep, how.threads, how.lattice)
+        super().__init__(self.objective, how, MAX_PASSES if self.is_penalised else 200)
         # Where the objective is not convex a stationary point is all there is.
         self.is_certifiable = self.is_penalised and self.objective.is_convex
         # Scans that may still leave out parts of larger kinds than the working set's by two or more.

@@ -23,8 +23,8 @@ from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences
-    from vcrf.kernels.patterns import ArcScores, LocalArcs
+    from vcrf.kernels.blocks import PassOutput, Sentences
+    from vcrf.kernels.scores import ArcFactors, LocalArcs, LocalFactors
     from vcrf.structures.chain import Chain
 
 
@@ -36,8 +36,8 @@ class ArcPotentials:
     plan: ChainPlan
     w: Floats
     scores: Floats
-    arcs: ArcScores
-    corrections: Corrections
+    arcs: ArcFactors
+    corrections: LocalFactors
     local: LocalArcs
 
     @property
@@ -141,7 +141,7 @@ class ArcPotentials:
 
     # ----- sentences in the log domain
 
-    def hard_rows(self, sums: ChainSums, i: int, clamp: bool) -> tuple[Floats, kernels.pattern_scan.Rows]:
+    def hard_rows(self, sums: ChainSums, i: int, clamp: bool) -> tuple[Floats, kernels.pattern_scan.LossRows]:
         """P(label | context, row of the loss automaton) of a hard sentence, flat, and the rows."""
         problem, sentences = self.chain.problem, self.sentences(sums.loss, sums.weights)
         if sums.loss.automata is None:
@@ -151,7 +151,7 @@ class ArcPotentials:
         ptr = automaton.state_ptr
         lattice = self.hard_lattice(sentences, i, False, int(ptr[-1]))
         successor = automaton.next.reshape(-1).astype(np.uint32)
-        rows = kernels.pattern_scan.Rows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
+        rows = kernels.pattern_scan.LossRows(np.diff(ptr), ptr[:-1], ptr[:-2], successor, np.zeros(0))
         return lattice.conditionals_with(automaton, final), rows
 
     def hard_lattice(self, sentences: Sentences, i: int, clamp: bool, n_rows: int) -> PatternLattice:
@@ -196,19 +196,19 @@ def compile_arcs(plan: ChainPlan, n_labels: int, is_forced: bool) -> ArcPlan:
     return ArcPlan(automaton, make_graph(automaton), arcs[:n_table], arcs[n_table:].astype(np.uint32), is_cheap)
 
 
-def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcScores:
+def arc_scores(automaton: PatternAutomaton, arcs: Ints, w: Floats) -> ArcFactors:
     """Scores of all arcs from those of plain patterns, given by their arcs."""
     log = np.zeros(automaton.n_arcs)
     np.add.at(log, arcs, w)
     kernels.patterns.sum_scores(automaton.up, log)
     shift = float(log.max())
     factor = np.exp(np.maximum(log - shift, -700.0))
-    return kernels.patterns.ArcScores(log, factor, shift, shift - float(log.min()), automaton.order)
+    return kernels.scores.ArcFactors(log, factor, shift, shift - float(log.min()), automaton.order)
 
 
-def local_arcs(corrections: Corrections, arcs: UInts32) -> kernels.patterns.LocalArcs:
+def local_arcs(corrections: LocalFactors, arcs: UInts32) -> kernels.scores.LocalArcs:
     """Corrections by their arcs."""
-    return kernels.patterns.LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
+    return kernels.scores.LocalArcs(corrections.ptr, arcs, corrections.score, corrections.factor)
 
 
 def _redo_hard_sentence(

@@ -31,7 +31,7 @@ class ChainAscent:
         problem, n_labels = chain.problem, chain.problem.n_labels
         self._columns = np.flatnonzero(chain.keep & np.isfinite(strengths.limits[1]))
         of_label = compile_features(problem, chain.groups, self._features(1, self._columns, 0))
-        self._rows = kernels.dual_ascent.Rows(
+        self._rows = kernels.dual_ascent.TokenColumns(
             of_label.rows,
             of_label.row_ptr,
             of_label.row_features,

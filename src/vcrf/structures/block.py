@@ -51,7 +51,7 @@ class Passed(NamedTuple):
         return int(self.values.nbytes + self.gradient.nbytes)
 
 
-class Limits(NamedTuple):
+class ScanLimits(NamedTuple):
     """Limits of a scan: for each kind of parts the values that occur; columns have numbers of these."""
 
     values: dict[int, Floats]
@@ -67,7 +67,7 @@ class Limits(NamedTuple):
         return out
 
 
-class Found(NamedTuple):
+class FoundFeatures(NamedTuple):
     """Features, in order, and their gradients; `n_bytes` are those of shared columns, `arcs` variances for later."""
 
     features: Ints
@@ -79,19 +79,19 @@ class Found(NamedTuple):
 class ScanPart(NamedTuple):
     """What a scan of a block finds: violators of columns of its own, and for ranges of columns what others share."""
 
-    found: Found
-    ranges: list[Found]
+    found: FoundFeatures
+    ranges: list[FoundFeatures]
 
-    def own(self) -> Found:
+    def own(self) -> FoundFeatures:
         """Of columns that no other block has."""
         return self.found
 
-    def of_ranges(self) -> list[Found]:
+    def of_ranges(self) -> list[FoundFeatures]:
         """Of the others."""
         return self.ranges
 
 
-class Block:
+class ChainBlock:
     """The chain of a block.
 
     Parameters
@@ -109,7 +109,7 @@ class Block:
         self._sums: tuple[int, ChainSums | PairSums] | None = None
 
     def __reduce__(self) -> Any:
-        return Block, (self.problem, self.numbers, self.is_shared, self.loss)
+        return ChainBlock, (self.problem, self.numbers, self.is_shared, self.loss)
 
     def __sizeof__(self) -> int:
         """For a scheduler, which would rather move a task than its data."""
@@ -158,7 +158,7 @@ class Block:
             return out
 
     def scan(
-        self, asked: Asked, features: Ints, w: Floats, limits: Limits, codes: dict[int, Ints], n_ranges: int
+        self, asked: Asked, features: Ints, w: Floats, limits: ScanLimits, codes: dict[int, Ints], n_ranges: int
     ) -> ScanPart:
         """Violators of columns of its own, and all gradients of the others that the scan looks at."""
         with self._alone():
@@ -172,14 +172,16 @@ class Block:
         column = found.features // self.problem.space.stride
         global_features = found.features + (self.numbers[column] - column) * self.problem.space.stride
         own, arcs = ~self.is_shared[column], _arcs_of(found.variances)
-        shared = Found(global_features[~own], found.gradients[~own], np.zeros(0))
+        shared = FoundFeatures(global_features[~own], found.gradients[~own], np.zeros(0))
         ends = self.problem.space.stride * (len(codes[1]) * np.arange(1, n_ranges) // n_ranges)
         cuts = np.searchsorted(shared.features, ends)
         ranges = [
-            Found(f, g, np.zeros(0))
+            FoundFeatures(f, g, np.zeros(0))
             for f, g in zip(np.split(shared.features, cuts), np.split(shared.gradients, cuts), strict=True)
         ]
-        return ScanPart(Found(global_features[own], found.gradients[own], arcs, 16 * len(shared.features)), ranges)
+        return ScanPart(
+            FoundFeatures(global_features[own], found.gradients[own], arcs, 16 * len(shared.features)), ranges
+        )
 
     # ----- what is kept for the next task
 
@@ -230,24 +232,24 @@ def add_arrays(parts: Sequence[Floats]) -> Floats:
     return out
 
 
-def count_excess(found: Found, limits: Limits, codes: dict[int, Ints]) -> Ints:
+def count_excess(found: FoundFeatures, limits: ScanLimits, codes: dict[int, Ints]) -> Ints:
     """How many gradients exceed their limits by how much, in bins of an eighth of an octave, (_BINS,)."""
     return np.bincount(_bins(found, limits, codes), minlength=_BINS)
 
 
-def largest(found: Found, limits: Limits, codes: dict[int, Ints], first_bin: int) -> Found:
+def largest(found: FoundFeatures, limits: ScanLimits, codes: dict[int, Ints], first_bin: int) -> FoundFeatures:
     """What exceeds its limit by so much at the least."""
     kept = _bins(found, limits, codes) >= first_bin
     return found._replace(features=found.features[kept], gradients=found.gradients[kept])
 
 
-def _bins(found: Found, limits: Limits, codes: dict[int, Ints]) -> Ints:
+def _bins(found: FoundFeatures, limits: ScanLimits, codes: dict[int, Ints]) -> Ints:
     """The exponents of the excesses with three bits of what follows."""
     excess = np.maximum(np.abs(found.gradients) - limits.of_features(codes, found.features), 0.0)
     return excess.view(np.int64) >> 49
 
 
-def sum_range(parts: Sequence[Found], limits: Limits, codes: dict[int, Ints]) -> Found:
+def sum_range(parts: Sequence[FoundFeatures], limits: ScanLimits, codes: dict[int, Ints]) -> FoundFeatures:
     """Gradients of shared columns, added up in the order of the blocks; those above their limits."""
     features = np.concatenate([part.features for part in parts])
     distinct, which = np.unique(features, return_inverse=True)
@@ -255,4 +257,4 @@ def sum_range(parts: Sequence[Found], limits: Limits, codes: dict[int, Ints]) ->
     sums: Floats = np.zeros(len(distinct))
     np.add.at(sums, which.reshape(-1), gradients)
     kept = np.abs(sums) > limits.of_features(codes, distinct)
-    return Found(distinct[kept], sums[kept], np.zeros(0))
+    return FoundFeatures(distinct[kept], sums[kept], np.zeros(0))

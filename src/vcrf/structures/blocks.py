@@ -19,10 +19,10 @@ from vcrf.cluster import Runner, same, shuffle, tree
 from vcrf.problem.gathered import Gathered
 from vcrf.structures.block import (
     Asked,
-    Block,
-    Found,
-    Limits,
+    ChainBlock,
+    FoundFeatures,
     Passed,
+    ScanLimits,
     ScanPart,
     add_arrays,
     add_passes,
@@ -76,7 +76,7 @@ class BlockPotentials:
         n_blocks = len(self.structure.blocks)
         if self.asked.purpose is Purpose.HESSIAN:
             return BlockSums(self, weights, np.zeros(n_blocks), np.zeros(0))
-        found: Passed = self.structure.over_blocks(Block.passed, self, add_passes)
+        found: Passed = self.structure.over_blocks(ChainBlock.passed, self, add_passes)
         return BlockSums(self, weights, found.values, found.gradient)
 
 
@@ -114,7 +114,7 @@ class Blocks:
     Attributes
     ----------
     keep : the columns that can carry weight
-    blocks : a task for each block, whose result is a `Block`
+    blocks : a task for each block, whose result is a `ChainBlock`
     """
 
     problem: Gathered
@@ -187,7 +187,7 @@ class Blocks:
     def curvature(self, sums: BlockSums, variances: ArcVariances | None) -> Floats:
         """Diagonal of the Hessian as if tokens were independent; plain pairs have the variances of the last scan."""
         plan = sums.plan
-        out: Floats = self.over_blocks(Block.curvature, sums.potentials, add_arrays)
+        out: Floats = self.over_blocks(ChainBlock.curvature, sums.potentials, add_arrays)
         known: Any = plan
         out[plan.table_features] = 1.0 if variances is None else variances.of(known)
         return out
@@ -203,7 +203,8 @@ class Blocks:
         n_ranges, limits = 1 + (len(self.blocks) - 1) // _BLOCKS_PER_RANGE, self._limits(wanted)
         at, submit = sums.potentials, self.runner.submit
         tasks = [
-            submit(Block.scan, block, at.asked, at.plan.shared, at.shared, *limits, n_ranges) for block in self.blocks
+            submit(ChainBlock.scan, block, at.asked, at.plan.shared, at.shared, *limits, n_ranges)
+            for block in self.blocks
         ]
         ranges = shuffle(self.runner, [submit(ScanPart.of_ranges, task) for task in tasks], n_ranges)
         parts = [submit(ScanPart.own, task) for task in tasks]
@@ -215,7 +216,7 @@ class Blocks:
             if not is_complete:
                 first_bin = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] >= _MOST_FOUND)[-1])
                 parts = [submit(largest, part, *limits, first_bin) for part in parts]
-        found: list[Found] = self.runner.gather(parts)
+        found: list[FoundFeatures] = self.runner.gather(parts)
         self.runner.n_bytes += sum(part.n_bytes + 16 * len(part.features) for part in found)
         features = np.concatenate([part.features for part in found])
         gradients = np.concatenate([part.gradients for part in found])
@@ -223,7 +224,7 @@ class Blocks:
         variances = _variances(self.problem.n_labels, found[: len(tasks)])
         return Scan(features[order], gradients[order], is_complete, variances=variances)
 
-    def _limits(self, wanted: Wanted) -> tuple[Limits, Any]:
+    def _limits(self, wanted: Wanted) -> tuple[ScanLimits, Any]:
         """Limits of all columns that are looked at: their values, and, as a task, the number of each column's value."""
         values, codes = {}, {}
         for kind, limit in wanted.limits.items():
@@ -236,13 +237,13 @@ class Blocks:
         if old is None or any(not np.array_equal(codes[kind], old.codes[kind]) for kind in codes):
             self.runner.n_bytes += self.runner.n_workers * sum(array.nbytes for array in codes.values())
             old = self._codes = _Codes(codes, self.runner.submit(same, codes))
-        return Limits(values, self.problem.space), old.shared
+        return ScanLimits(values, self.problem.space), old.shared
 
     # ----- second derivatives
 
     def hessian(self, sums: BlockSums, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats:
         """Weighted sum of the covariances of the chosen features."""
-        found: Floats = self.over_blocks(Block.hessian, sums.potentials, add_arrays, chosen, stride, scale)
+        found: Floats = self.over_blocks(ChainBlock.hessian, sums.potentials, add_arrays, chosen, stride, scale)
         return found
 
     def sentence_gradients(self, sums: BlockSums, chosen: Ints) -> Iterator[tuple[Floats, Floats]]:  # noqa: ARG002
@@ -254,7 +255,7 @@ class Blocks:
         return
 
 
-def _variances(n_labels: int, parts: Sequence[Found]) -> ArcVariances | None:
+def _variances(n_labels: int, parts: Sequence[FoundFeatures]) -> ArcVariances | None:
     """Variances of arcs, added up in the order of the blocks."""
     arcs = [part.arcs for part in parts]
     if not all(len(found) == len(arcs[0]) for found in arcs):

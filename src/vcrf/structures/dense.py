@@ -23,7 +23,8 @@ from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+    from vcrf.kernels.blocks import PassOutput, Sentences
+    from vcrf.kernels.scores import FactorTables, LocalFactors
     from vcrf.structures.chain import Chain
     from vcrf.structures.value_pairs import ValuePairs
 
@@ -55,8 +56,8 @@ class DensePotentials:
     plan: ChainPlan
     w: Floats
     scores: Floats
-    tables: Tables
-    corrections: Corrections
+    tables: FactorTables
+    corrections: LocalFactors
     want: Want
 
     def values(self, loss: TrainingLoss) -> Floats:

@@ -314,7 +314,7 @@ class GraphStructure:
         raise InputError("Graphs have no gradients of single examples.")
 
 
-def _by_part(problem: GraphProblem, keep: Bools) -> kernels.graph_tables.Occurrences:
+def _by_part(problem: GraphProblem, keep: Bools) -> kernels.graph_tables.PartColumns:
     """The kept columns of each part, in the order of the columns."""
     table = problem.columns
     column = np.repeat(np.arange(len(table)), np.diff(table.ptr))
@@ -322,4 +322,4 @@ def _by_part(problem: GraphProblem, keep: Bools) -> kernels.graph_tables.Occurre
     order = kept[np.argsort(table.positions[kept], kind="stable")]
     ptr = np.searchsorted(table.positions[order], np.arange(problem.n_instances + 1)).astype(np.int64)
     values = table.values[order] if len(table.values) else np.ones(len(order))
-    return kernels.graph_tables.Occurrences(ptr, column[order], values, problem.layout.score_ptr)
+    return kernels.graph_tables.PartColumns(ptr, column[order], values, problem.layout.score_ptr)

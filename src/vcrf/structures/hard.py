@@ -15,7 +15,8 @@ from vcrf.lattice import DenseLattice
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, PassOutput, Sentences, Tables
+    from vcrf.kernels.blocks import PassOutput, Sentences
+    from vcrf.kernels.scores import FactorTables, LocalFactors
 
 
 # What the log domain may take; as much as the posteriors of arcs in a scan.
@@ -39,8 +40,8 @@ def redo_hard_sentence(
     i: int,
     n_labels: int,
     node: Floats,
-    tables: Tables,
-    cor: Corrections,
+    tables: FactorTables,
+    cor: LocalFactors,
     clamp: bool,
     counts: Floats,
     out: PassOutput,
@@ -62,8 +63,8 @@ def write_posterior(
     sentences: Sentences,
     i: int,
     n_labels: int,
-    tables: Tables,
-    cor: Corrections,
+    tables: FactorTables,
+    cor: LocalFactors,
     counts: Floats,
     out: PassOutput,
 ) -> list[Floats]:
@@ -98,7 +99,7 @@ def with_loss(sentences: Sentences, i: int, node: Floats, clamp: bool) -> Floats
     return np.where(is_right, node, -np.inf if clamp else node + sentences.costs[i])
 
 
-def lattice_arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: Corrections) -> Floats:
+def lattice_arcs(node: Floats, start: int, n_labels: int, tables: FactorTables, cor: LocalFactors) -> Floats:
     """Scores of all arcs, (length, n_states, n_labels)."""
     arcs = np.zeros((len(node), n_labels ** (tables.order - 1), n_labels))
     for t in range(len(node)):
@@ -113,7 +114,7 @@ def lattice_arcs(node: Floats, start: int, n_labels: int, tables: Tables, cor: C
     return arcs
 
 
-def _corrections_at(cor: Corrections, t: int, depth: int) -> Iterator[tuple[int, Ints]]:
+def _corrections_at(cor: LocalFactors, t: int, depth: int) -> Iterator[tuple[int, Ints]]:
     """The corrections at a token by the length of their patterns, up to what has room: (length, their numbers)."""
     first, last = int(cor.ptr[t]), int(cor.ptr[t + 1])
     size = cor.size[first:last]

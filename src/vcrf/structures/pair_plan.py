@@ -17,7 +17,7 @@ from vcrf.structures.value_pairs import ValuePairs, value_pairs
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.token_rows import DenseRows, Rows, SparseRows, Totals
+    from vcrf.kernels.token_rows import DenseRows, FeatureRows, SparseRows, Totals
 
 # Columns with features of more than one of so many labels are rows of a table.
 _DENSE = 5
@@ -92,7 +92,7 @@ class PairPlan:
         """The same features for the dense lattice."""
         return self.compile_whole(self.features)
 
-    def rows(self, w: Floats) -> Rows:
+    def rows(self, w: Floats) -> FeatureRows:
         """Features of single labels at some weights."""
         table = self.components
         if table is None:
@@ -100,7 +100,7 @@ class PairPlan:
         else:
             sets = kernels.token_rows.ValueSets(*table.by_label, len(table))
         dense = self.dense.dense(w, self.n_labels)
-        return kernels.token_rows.Rows(self.sparse.sparse(w), dense, self.of_values.sparse(w), sets)
+        return kernels.token_rows.FeatureRows(self.sparse.sparse(w), dense, self.of_values.sparse(w), sets)
 
     def zeros(self) -> Totals:
         """No sums yet."""

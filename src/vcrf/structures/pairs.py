@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from vcrf import kernels, scratch
-from vcrf.problem import LabelSets, allowed_sets, every_label
+from vcrf.problem import AllowedLabels, allowed_sets, every_label
 from vcrf.structures.log_pairs import sum_in_logs, true_score
 from vcrf.structures.pair_plan import PairPlan
 from vcrf.structures.sums import ArcVariances
@@ -29,9 +29,10 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.token_rows import LabelSets as KernelSets
-    from vcrf.kernels.token_rows import Rows
-    from vcrf.kernels.weighted_pairs import Found, SparsePairs
+    from vcrf.kernels.sparse_pairs import SparsePairs
+    from vcrf.kernels.token_rows import FeatureRows
+    from vcrf.kernels.token_rows import LabelCells as KernelSets
+    from vcrf.kernels.weighted_pairs import PairsFound
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
     from vcrf.structures.sums import KnownVariances
@@ -73,16 +74,16 @@ class PairSets:
         self.free = problem.possible or every_label(problem.n_tokens, problem.n_labels)
         self.clamped = allowed_sets(problem.allowed).both(self.free) if problem.is_partial else self.free
 
-    def of(self, is_clamped: bool) -> LabelSets:
+    def of(self, is_clamped: bool) -> AllowedLabels:
         """One of them."""
         return self.clamped if is_clamped else self.free
 
 
-def _for_kernels(sets: LabelSets) -> KernelSets:
-    return kernels.token_rows.LabelSets(sets.of_token, sets.ptr, sets.labels, sets.cells)
+def _for_kernels(sets: AllowedLabels) -> KernelSets:
+    return kernels.token_rows.LabelCells(sets.of_token, sets.ptr, sets.labels, sets.cells)
 
 
-class Asked(NamedTuple):
+class Visit(NamedTuple):
     """What a visit is for: over which sequences, values alone, variances for residuals; all pairs among some labels."""
 
     is_clamped: bool = False
@@ -165,7 +166,7 @@ class PairPotentials:
     chain: Chain
     plan: PairPlan
     w: Floats
-    rows: Rows
+    rows: FeatureRows
     pairs: SparsePairs
     is_scan: bool
     span: float
@@ -173,15 +174,15 @@ class PairPotentials:
     def values(self, loss: TrainingLoss) -> Floats:
         """The log of the sum of each sentence, less the score of the truth."""
         weights = self.chain.problem.weights
-        values = self._visit(loss, weights, Asked(values_only=True)).values
+        values = self._visit(loss, weights, Visit(values_only=True)).values
         if self.chain.problem.is_partial:
-            values = values - self._visit(loss, weights, Asked(is_clamped=True, values_only=True)).values
+            values = values - self._visit(loss, weights, Visit(is_clamped=True, values_only=True)).values
         return values
 
     def sums(self, loss: TrainingLoss, weights: Floats) -> PairSums:
         """One pass, with so much weight on each sentence; one more over allowed labels where some are open."""
         problem, plan = self.chain.problem, self.plan
-        asked = Asked(keeps_residuals=self.is_scan)
+        asked = Visit(keeps_residuals=self.is_scan)
         free = self._visit(loss, weights, asked)
         values, at_truth, residuals, gradient = free.values, free.at_truth, free.residuals, free.by_feature
         expected, of_values = self._counts(loss, weights, free, asked)
@@ -209,10 +210,10 @@ class PairPotentials:
     def pairs_among(self, loss: TrainingLoss, weights: Floats, labels: Ints) -> tuple[Floats, Floats]:
         """Residuals of all pairs among some labels, and their expected counts, (n, n): one more pass."""
         problem, chosen = self.chain.problem, np.ix_(labels, labels)
-        found = self._among(self._visit(loss, weights, Asked(among=labels)), labels)
+        found = self._among(self._visit(loss, weights, Visit(among=labels)), labels)
         true = true_pairs(problem, np.where(problem.partial_sentences, 0.0, weights))[chosen]
         if problem.is_partial:
-            true = true + self._among(self._visit(loss, weights, Asked(is_clamped=True, among=labels)), labels)
+            true = true + self._among(self._visit(loss, weights, Visit(is_clamped=True, among=labels)), labels)
         return found - true, found
 
     def _mass(self, weights: Floats, found: Visited, is_clamped: bool) -> Floats:
@@ -234,7 +235,7 @@ class PairPotentials:
 
     def curvature(self, sums: PairSums, variances: ArcVariances | KnownVariances | None) -> Floats:
         """See `Chain.curvature`: one more pass."""
-        out = self._visit(sums.loss, np.maximum(sums.weights, 1e-300), Asked(is_squared=True)).by_feature
+        out = self._visit(sums.loss, np.maximum(sums.weights, 1e-300), Visit(is_squared=True)).by_feature
         plan = self.plan
         out[plan.table_features] = variances.of(plan) if variances is not None else 1.0
         if plan.value_pairs is not None:
@@ -242,7 +243,7 @@ class PairPotentials:
             out[plan.value_pairs.features] = of_values
         return out
 
-    def _counts(self, loss: TrainingLoss, weights: Floats, found: Visited, asked: Asked) -> tuple[Floats, Floats]:
+    def _counts(self, loss: TrainingLoss, weights: Floats, found: Visited, asked: Visit) -> tuple[Floats, Floats]:
         """Expected counts of the plan's pairs of labels, and of its pairs of component values."""
         values, counts = self.plan.value_pairs, found.counts
         if len(found.in_logs):
@@ -264,7 +265,7 @@ class PairPotentials:
 
     # ----- one forward-backward
 
-    def _visit(self, loss: TrainingLoss, weights: Floats, asked: Asked) -> Visited:
+    def _visit(self, loss: TrainingLoss, weights: Floats, asked: Visit) -> Visited:
         """Over all sentences; clamped, over those whose labels are not all known. Sums of tokens in `PARTS` parts."""
         problem, n_labels, n_pairs = self.chain.problem, self.chain.problem.n_labels, len(self.plan.table_features)
         label_sets = self.chain.label_sets.of(asked.is_clamped)
@@ -280,7 +281,7 @@ class PairPotentials:
         outer = np.zeros((len(parts), len(among), len(among)))
         of_classes = np.zeros((len(parts) if wants_classes else 0, *shape))
         found = {
-            first: kernels.weighted_pairs.Found(values, hard, at_truth, np.zeros(n_pairs), self.plan.zeros())
+            first: kernels.weighted_pairs.PairsFound(values, hard, at_truth, np.zeros(n_pairs), self.plan.zeros())
             for first in parts[:-1]
         }
         is_second = np.arange(problem.n_tokens) > problem.starts
@@ -315,7 +316,8 @@ class PairPotentials:
         )  # fmt: skip
 
     def _redo_hard(
-        self, sentences: kernels.blocks.Sentences, sets: LabelSets, asked: Asked, residuals: Floats, found: Found
+        self, sentences: kernels.blocks.Sentences, sets: AllowedLabels, asked: Visit, residuals: Floats,
+        found: PairsFound
     ) -> Floats:  # fmt: skip
         """Do the flagged sentences in the log domain; returns counts of all pairs in them, (L, L), empty if none."""
         problem, of_kernels = self.chain.problem, _for_kernels(sets)
@@ -415,7 +417,7 @@ def pair_potentials(chain: Chain, plan: PairPlan, w: Floats, is_scan: bool) -> P
     excess = factor - base[rows[oldest], columns[newest]]
     ends = np.arange(n_labels + 1)
     order = np.argsort(newest, kind="stable")
-    pairs = kernels.weighted_pairs.SparsePairs(
+    pairs = kernels.sparse_pairs.SparsePairs(
         np.searchsorted(oldest, ends), newest.astype(np.uint32), factor, excess,
         np.searchsorted(newest[order], ends), oldest[order].astype(np.uint32), factor[order], excess[order],
         order.astype(np.int64), rows.astype(np.uint32), columns.astype(np.uint32), base, np.ascontiguousarray(base.T),

@@ -16,7 +16,7 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.patterns import Graph
+    from vcrf.kernels.patterns import PatternArrays
 
 # Loops over rows and columns are cut into few blocks: each row is summed by one thread, in one order, whatever the
 # cut, and handing out a block costs as much as thousands of rows.
@@ -47,7 +47,7 @@ class ArcPlan:
     """
 
     automaton: PatternAutomaton
-    graph: Graph
+    graph: PatternArrays
     table_arcs: Ints
     cor_arcs: UInts32
     is_cheap: bool

@@ -16,7 +16,7 @@ from vcrf.types import Bools, Floats, Ints, UInts32
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, Tables
+    from vcrf.kernels.scores import FactorTables, LocalFactors
     from vcrf.structures.chain import Chain
 
 # Residuals of label pairs are kept during a scan that uses each of them so often, if they take no more than so much.
@@ -34,8 +34,8 @@ class Posteriors:
 
     residuals: Floats
     token_weights: Floats
-    tables: Tables
-    corrections: Corrections
+    tables: FactorTables
+    corrections: LocalFactors
     messages: Any
     clamped: Any
     is_open: Bools
@@ -48,7 +48,7 @@ class Posteriors:
         clamped, is_open = sums.messages, np.zeros(0, bool)
         if problem.is_partial:
             clamped, is_open = sums.clamped, np.repeat(problem.partial_sentences, np.diff(problem.sent_ptr))
-        tables: Tables = potentials.tables  # type: ignore[attr-defined]
+        tables: FactorTables = potentials.tables  # type: ignore[attr-defined]
         pairs = sums.counts[tables.offsets[2] :] if sums.messages is None else None
         return cls(
             sums.residuals, sums.token_weights, tables, potentials.corrections, sums.messages, clamped, is_open, pairs

@@ -19,7 +19,7 @@ class Purpose(Enum):
     HESSIAN = "hessian"
 
 
-class Plan(Protocol):
+class FeaturePlan(Protocol):
     """A sorted set of features, compiled: what one pass over the data reads."""
 
     @property
@@ -56,7 +56,7 @@ class Sums(Protocol):
         """What a pass at weights nearby can begin from; None if nothing."""
 
 
-class Potentials(Protocol):
+class PlanPotentials(Protocol):
     """A plan at some weights: all that a pass reads."""
 
     @property
@@ -151,7 +151,7 @@ class Structure(Protocol):
     def is_convex(self) -> bool:
         """Whether the log of a sum is convex in the weights."""
 
-    def compile(self, features: Ints) -> Plan:
+    def compile(self, features: Ints) -> FeaturePlan:
         """Arrays for a sorted set of features."""
 
     def work(self, columns: UInts32, kinds: UInts32) -> Ints:
@@ -165,7 +165,7 @@ class Structure(Protocol):
         purpose: Purpose = Purpose.GRADIENT,
         order: int = 1,
         warm: Any = None,
-    ) -> Potentials:
+    ) -> PlanPotentials:
         """The plan at the weights; its `values` and `sums` are passes over the data, from `warm` of a point nearby."""
 
     def gradient(self, sums: Any) -> Floats:

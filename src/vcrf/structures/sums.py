@@ -15,7 +15,8 @@ from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats, Ints, UInts32
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, PassOutput
+    from vcrf.kernels.blocks import PassOutput
+    from vcrf.kernels.scores import LocalFactors
     from vcrf.structures.chain import Chain
     from vcrf.structures.value_pairs import ValuePairs
 
@@ -42,7 +43,7 @@ class ChainPotentials(Protocol):
     @property
     def w(self) -> Floats: ...
     @property
-    def corrections(self) -> Corrections: ...
+    def corrections(self) -> LocalFactors: ...
 
     def values(self, loss: TrainingLoss) -> Floats:
         """The log of the sum of each sentence, less the score of the truth."""

@@ -13,7 +13,7 @@ from vcrf.types import Floats
 from vcrf.workers import Workers
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, Tables
+    from vcrf.kernels.scores import FactorTables, LocalFactors
 
 
 def key_scores(plan: ChainPlan, w: Floats, scores: Floats, workers: Workers) -> Floats:
@@ -29,7 +29,7 @@ def key_scores(plan: ChainPlan, w: Floats, scores: Floats, workers: Workers) -> 
     return scores
 
 
-def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> kernels.blocks.Tables:
+def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> kernels.scores.FactorTables:
     """Summed scores of plain tag patterns for each depth, and their exponentials shifted to maximum 1."""
     sizes = np.array([n_labels**d for d in range(1, order + 1)], np.int64)
     offsets = np.concatenate([np.zeros(2, np.int64), np.cumsum(sizes)])
@@ -49,10 +49,10 @@ def build_tables(plan: ChainPlan, w: Floats, n_labels: int, order: int) -> kerne
         exp[offsets[depth] : offsets[depth + 1]] = np.exp(np.maximum(here - shift[depth], -700.0))
     full = exp[offsets[order] :].reshape(n_labels if order > 1 else 1, -1, n_labels)
     forward, backward = full.transpose(1, 2, 0).ravel(), full.transpose(1, 0, 2).ravel()
-    return kernels.blocks.Tables(order, offsets, log, exp, forward, backward, shift, float(span))
+    return kernels.scores.FactorTables(order, offsets, log, exp, forward, backward, shift, float(span))
 
 
-def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
+def fold(counts: Floats, n_labels: int, tables: FactorTables) -> Floats:
     """Counts of patterns of each length from counts of arcs at each depth."""
     folded, offsets = counts.copy(), tables.offsets
     for depth in range(tables.order, 1, -1):
@@ -61,7 +61,7 @@ def fold(counts: Floats, n_labels: int, tables: Tables) -> Floats:
     return folded
 
 
-def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Corrections:
+def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> LocalFactors:
     """What the features of longer patterns with lexical columns add at each token."""
     score, factor = scratch.empty(len(plan.slot_code)), scratch.empty(len(plan.slot_code))
     workers.run(
@@ -71,4 +71,4 @@ def slot_corrections(plan: ChainPlan, w: Floats, workers: Workers) -> Correction
         ),
         plan.token_bounds if len(score) else [],
     )  # fmt: skip
-    return kernels.blocks.Corrections(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)
+    return kernels.scores.LocalFactors(plan.slot_ptr, plan.slot_size, plan.slot_code, plan.slot_flip, score, factor)

@@ -25,7 +25,8 @@ from vcrf.types import Bools, Floats, Ints
 from vcrf.workers import cut
 
 if TYPE_CHECKING:
-    from vcrf.kernels.blocks import Corrections, Sentences, Tables
+    from vcrf.kernels.blocks import Sentences
+    from vcrf.kernels.scores import FactorTables, LocalFactors
     from vcrf.kernels.triples import Triples
     from vcrf.problem import Problem
     from vcrf.structures.chain import Chain
@@ -80,7 +81,7 @@ class TriplePotentials:
     triples: Triples
     places: Ints
     span: float
-    corrections: Corrections
+    corrections: LocalFactors
     is_scan: bool
 
     def values(self, loss: TrainingLoss) -> Floats:
@@ -102,7 +103,7 @@ class TriplePotentials:
         return counts
 
     @cached_property
-    def _dense(self) -> Tables:
+    def _dense(self) -> FactorTables:
         """Tables of all triples, for sentences in the log domain."""
         return build_tables(self.plan, self.w, self.chain.problem.n_labels, 3)
 

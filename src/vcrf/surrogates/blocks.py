@@ -13,7 +13,7 @@ from vcrf.errors import InputError
 from vcrf.families.counting import Attributes, block_columns
 from vcrf.losses import Loss
 from vcrf.problem.gathered import BlockData, BlockShape, Gathered, block_problem, shape_of
-from vcrf.structures.block import Block
+from vcrf.structures.block import ChainBlock
 from vcrf.structures.blocks import Blocks
 from vcrf.structures.chain import check_lattice
 from vcrf.structures.training_loss import TrainingLoss
@@ -67,7 +67,7 @@ class BlocksChoice:
 
 def make_block(
     data: BlockData, attributes: Attributes, answers: Sequence[Ints], shape: BlockShape, loss: Loss | None
-) -> Block:
+) -> ChainBlock:
     """A block with its columns."""
     numbers, columns = block_columns(
         data.text, shape.sources, attributes, answers, shape.classes, shape.class_sources
@@ -79,4 +79,4 @@ def make_block(
             "`loss`: on a cluster only Hamming losses, or none, are there: others need an automaton of each sentence. "
             "Use loss='hamming' or None, or train on one machine."
         )
-    return Block(problem, numbers, shape.is_shared[numbers], found)
+    return ChainBlock(problem, numbers, shape.is_shared[numbers], found)

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from vcrf.structures.structure import Plan, Purpose, Structure, Sums
+from vcrf.structures.structure import FeaturePlan, Purpose, Structure, Sums
 from vcrf.structures.training_loss import TrainingLoss
 from vcrf.types import Floats
 
@@ -50,7 +50,7 @@ class SimilarLoss:
         """The largest loss of each sentence, spread evenly over its labels."""
         return self.loss.spread_evenly()
 
-    def sums(self, structure: Structure, plan: Plan, w: Floats, weights: Floats, like: Sums) -> tuple[Sums, int]:
+    def sums(self, structure: Structure, plan: FeaturePlan, w: Floats, weights: Floats, like: Sums) -> tuple[Sums, int]:
         """Sums for a Hessian with as many wrong labels as `like` has, and with its shares; and the passes made."""
         wrong, lengths = like.wrong_labels(), self.loss.lengths
         least = 0.99 if self.loss.picks else 0.0

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vcrf.structures.structure import Ascent, Plan, Potentials, Purpose, Scan, Strengths, Structure, Sums
+from vcrf.structures.structure import Ascent, FeaturePlan, PlanPotentials, Purpose, Scan, Strengths, Structure, Sums
 from vcrf.surrogates.outer import Outer
 from vcrf.surrogates.similar import SimilarLoss, add_between
 from vcrf.types import Bools, Floats, Ints, UInts32
@@ -33,7 +33,7 @@ class Surrogate(Protocol):
 class Point:
     """Value and gradient at some weights of a plan; they belong to it for ever."""
 
-    plan: Plan
+    plan: FeaturePlan
     w: Floats
     value: float
     gradient: Floats
@@ -97,7 +97,7 @@ class SmoothObjective:
         """What a Hessian costs, about."""
         return self.structure.hessian_in_passes
 
-    def compile(self, features: Ints) -> Plan:
+    def compile(self, features: Ints) -> FeaturePlan:
         """Arrays for a sorted set of features."""
         return self.structure.compile(features)
 
@@ -105,7 +105,7 @@ class SmoothObjective:
         """End the threads."""
         self.structure.close()
 
-    def at(self, plan: Plan, w: Floats, warm: Any = None) -> Point:
+    def at(self, plan: FeaturePlan, w: Floats, warm: Any = None) -> Point:
         """One pass: value and gradient on the plan's features; `warm` is that of a point nearby."""
         return self._point(self.structure.prepare(plan, w, self.loss, warm=warm))
 
@@ -114,7 +114,7 @@ class SmoothObjective:
         return self.structure.curvature(point.sums, variances)
 
     def scan(
-        self, plan: Plan, w: Floats, limits: dict[int, Floats], may_stop: bool = False, warm: Any = None
+        self, plan: FeaturePlan, w: Floats, limits: dict[int, Floats], may_stop: bool = False, warm: Any = None
     ) -> tuple[Point, Scan]:
         """One pass, and all candidates whose |gradient| exceeds their limit.
 
@@ -125,7 +125,9 @@ class SmoothObjective:
         point = self._point(self.structure.prepare(plan, w, self.loss, Purpose.SCAN, wanted.order, warm))
         return point, self.structure.scan(point.sums, point.gradient, wanted, may_stop)
 
-    def hessian(self, plan: Plan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf) -> Floats | None:
+    def hessian(
+        self, plan: FeaturePlan, w: Floats, chosen: Ints, stride: int = 1, scale: float = np.inf
+    ) -> Floats | None:
         """Hessian at w on the chosen features (indices into the plan), from one of `stride` examples; None if none.
 
         Exact with stride 1, without a loss automaton, on the dense lattice; else that of a similar objective. Newton
@@ -151,7 +153,7 @@ class SmoothObjective:
         """Dual ascent; None where the structure has none, or where F is not a mean."""
         return self.structure.ascent(self.loss, self.weights, strengths) if self.outer.is_linear else None
 
-    def _sums(self, potentials: Potentials, loss: Any) -> tuple[float, Sums]:
+    def _sums(self, potentials: PlanPotentials, loss: Any) -> tuple[float, Sums]:
         """One pass, and F; where the shares follow from the values, in two sweeps, values first."""
         self.n_passes += 1
         if self.outer.is_linear:
@@ -160,6 +162,6 @@ class SmoothObjective:
         value, shares = self.outer(potentials.values(loss), self.weights)
         return value, potentials.sums(loss, shares)
 
-    def _point(self, potentials: Potentials) -> Point:
+    def _point(self, potentials: PlanPotentials) -> Point:
         value, sums = self._sums(potentials, self.loss)
         return Point(potentials.plan, potentials.w, value, self.structure.gradient(sums), sums)

@@ -31,7 +31,7 @@ BASE_OCCURRENCES = {"l1": (2.0, 1.0, 0.5, 0.25, 0.1), "l2": _SMOOTH, "elastic": 
 COMPLEXITY_OCCURRENCES = (0.0, 0.1, 0.3, 1.0)
 
 
-class Point(NamedTuple):
+class GridPoint(NamedTuple):
     """Strengths."""
 
     complexity: float
@@ -99,7 +99,7 @@ def tune(
     if not rows:
         raise KeyboardInterrupt("The search was interrupted before the first point was done.")
     best = best_row(rows)
-    point = Point(best.complexity_strength, best.base_strength)
+    point = GridPoint(best.complexity_strength, best.base_strength)
     start = search.folds[0][point].result if development is not None else None
     search.begin("training")
     return TuneResult(rows, best, search.at(point)._solve(data, start), search.is_interrupted)
@@ -118,7 +118,7 @@ class _Search:
     def __init__(
         self,
         estimator: VCRF,
-        grid: list[Point],
+        grid: list[GridPoint],
         settle: float | None,
         n_folds: int,
         on_stage: Callable[[str], None] | None,
@@ -127,7 +127,7 @@ class _Search:
             raise InputError(f"settle must be a share between 0 and 1, or None to solve every point, got {settle!r}.")
         self.estimator, self.grid, self.settle = estimator, grid, settle
         self.n_folds, self.on_stage = n_folds, on_stage
-        self.folds: list[dict[Point, _Solved]] = []
+        self.folds: list[dict[GridPoint, _Solved]] = []
         self.is_interrupted = False
         self.report = terminal() if estimator.verbose else None
 
@@ -136,7 +136,7 @@ class _Search:
         if self.on_stage is not None:
             self.on_stage(stage)
 
-    def at(self, point: Point) -> VCRF:
+    def at(self, point: GridPoint) -> VCRF:
         """The estimator with the strengths of a point."""
         from sklearn.base import clone
 
@@ -147,7 +147,7 @@ class _Search:
 
     def solve_path(self, data: TrainingData, development: DevelopmentSet) -> None:
         """Solve for all points on one training set, each from the one before."""
-        solved: dict[Point, _Solved] = {}
+        solved: dict[GridPoint, _Solved] = {}
         self.folds.append(solved)
         start: SolverResult | None = None
         for point in self.grid:
@@ -178,7 +178,7 @@ def best_row(rows: Sequence[TuneRow]) -> TuneRow:
     return min(rows, key=lambda row: (row.error, row.n_active))
 
 
-def _row(point: Point, solved: list[_Solved]) -> TuneRow:
+def _row(point: GridPoint, solved: list[_Solved]) -> TuneRow:
     errors = np.array([fold.error for fold in solved])
     return TuneRow(
         complexity_strength=point.complexity,
@@ -197,14 +197,16 @@ def _grid(
     norm: str,
     complexity_strengths: Sequence[float] | None,
     base_strengths: Sequence[float] | None,
-) -> list[Point]:
+) -> list[GridPoint]:
     """All pairs but (0, 0), which has no minimum in general, from strong to weak."""
     m, typical = data.problem.text.n_sentences, float(np.mean(data.complexities))
     if base_strengths is None:
         base_strengths = [c / m for c in BASE_OCCURRENCES.get(norm, BASE_OCCURRENCES["l1"])]
     if complexity_strengths is None:
         complexity_strengths = [c / (m * typical) for c in COMPLEXITY_OCCURRENCES] if typical > 0.0 else [0.0]
-    points = {Point(float(c), float(b)) for c in complexity_strengths for b in base_strengths} - {Point(0.0, 0.0)}
+    points = {GridPoint(float(c), float(b)) for c in complexity_strengths for b in base_strengths} - {
+        GridPoint(0.0, 0.0)
+    }
     if not points:
         raise InputError("The grid needs a point other than (0, 0): give positive strengths.")
     return sorted(points, key=lambda point: strength_order(point, typical))

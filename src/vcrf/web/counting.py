@@ -10,7 +10,7 @@ from collections import Counter
 _EDGES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Counts:
+class RequestCounts:
     """Requests by route and status, their durations, those at work, and tokens labelled."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcrf.errors import BudgetError, InputError, WriteError
-from vcrf.web.counting import Counts
+from vcrf.web.counting import RequestCounts
 from vcrf.web.limits import Limits, Refused
 from vcrf.web.models import Models
 
@@ -49,7 +49,7 @@ class Service:
     hosts: tuple[str, ...] = ()
     annotating: Annotating | None = None
     live: LiveTraining | None = None
-    counts: Counts = field(default_factory=Counts)
+    counts: RequestCounts = field(default_factory=RequestCounts)
     n_workers: int = 0
 
     def __post_init__(self) -> None:

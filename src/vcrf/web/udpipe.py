@@ -8,7 +8,7 @@ from typing import Any, cast
 from vcrf.data.attributes import read_attribute_lines
 from vcrf.data.raw import InputFormat, OutputFormat, RawSentence, check_written_column, raw_content
 from vcrf.labelling.attributes import label_attributes
-from vcrf.labelling.labelling import Wanted, label_file
+from vcrf.labelling.labelling import OutputChoice, label_file
 from vcrf.web.limits import Limits, Refused, check_tokens
 from vcrf.web.models import Models
 
@@ -41,7 +41,7 @@ class Processing:
 
     def _words(self) -> Iterator[str]:
         fields, facts = self.fields, self.served.facts
-        wanted = Wanted(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
+        wanted = OutputChoice(cast(OutputFormat, _choice(fields, "output", OUTPUTS)), marginals="marginals" in fields)
         input_format = cast(InputFormat, _choice(fields, "input", INPUTS))
         file = raw_content(fields["data"], "data", input_format, facts.layout if facts else None)
         check_written_column(file, wanted.marginals, wanted.output_format)
