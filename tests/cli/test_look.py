@@ -142,7 +142,7 @@ def test_kernels_are_compiled_ahead(call: Call, model: Path) -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert float(found.stdout) == 0.0
-    assert "Compil" not in call("tag", model, given="a b\n").stderr
+    assert "Prepar" not in call("tag", model, given="a b\n").stderr
 
 
 def test_explain_draws_the_sentence(model: Path, call: Call, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def demo(
     vcrf demo -o my-demo
     vcrf demo --theory
 
-    About ten seconds; the first run compiles for a minute more.
+    About ten seconds; the first run prepares the program for a minute more.
     """
     output.mkdir(parents=True, exist_ok=True)
     if theory:
