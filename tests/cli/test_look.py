@@ -109,8 +109,19 @@ def test_explain_sums_to_the_difference(model: Path, call: Call) -> None:
         assert sum(token["families"].values()) == pytest.approx(token["difference"])
         assert token["difference"] >= 0.0
     text = call("explain", model, "lu zu", "--top", 1).stdout
-    assert "rather than" in text
-    assert "more" in text
+    assert "Why is “lu”" in text
+    assert "smaller reason" in text
+    assert "all together" in text
+    assert "bias" not in text
+    assert call("explain", model, "lu zu", "--top", 0).stdout.count("\n") == 2
+
+
+def test_explain_takes_a_sentence_and_no_file(model: Path, call: Call, tmp_path: Path) -> None:
+    """The name of a file that is there is no sentence; of one that is not it may be a word."""
+    text = tmp_path / "new.txt"
+    text.write_text("lu zu\n")
+    assert f"{text} is a file, and `vcrf explain` takes one sentence" in call("explain", model, text, code=2).stderr
+    assert "Why is “new.txt”" in call("explain", model, "new.txt").stdout
 
 
 def test_explain_needs_a_token(model: Path, call: Call) -> None:
