@@ -15,7 +15,12 @@ from vcrf.labelling.explain import Contribution, TokenExplanation
 from vcrf.types import Label
 
 _READING = re.compile(r"(\w+)(?::(\d+))?(?:\[([+-]\d+)\])?=(.*)")
-_WHERE = {"-1": "the word before", "+1": "the word after", "-2": "two words before,", "+2": "two words after,"}
+_WHERE = {
+    "-1": "the word before",
+    "+1": "the word after",
+    "-2": "the second word before",
+    "+2": "the second word after",
+}
 _KINDS = {
     "title": "begins with a capital", "upper": "is in capitals", "letters": "does not begin with a capital",
     "punctuation": "is a punctuation mark", "hyphen": "has a hyphen", "digit": "has a digit",
@@ -140,7 +145,8 @@ def _reading(kind: str, size: str | None, offset: str | None, value: str) -> str
         verb = "ends in" if kind == "suffix" else "begins with"
         return f"{who or 'it'} {verb} “{value}”"
     if kind in ("word", "lower"):
-        return f"{who} is “{value}”" if who else f"it is the word “{value}”"
+        aside = ", capitals aside" if kind == "lower" else ""
+        return f"{who or 'it'} is {'' if who else 'the word '}“{value}”{aside}"
     if kind == "kind":
         return f"{who or 'it'} {_KINDS.get(value, f'is of the kind {value}')}"
     if kind in ("shape", "long_shape"):
