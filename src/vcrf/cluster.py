@@ -14,12 +14,12 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from vcrf.errors import MissingExtraError, VcrfError
+from vcrf.errors import MissingExtraError, VcrfError, missing_extra
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_INSTALL = "--dask needs Dask, which is not installed. Install it with: pip install 'vcrf[cluster]'."
+_INSTALL = missing_extra("--dask", "Dask", "cluster")
 # Results that are summed at a time.
 _FAN = 4
 # So long the number of workers is believed.

@@ -47,3 +47,12 @@ class WriteError(VcrfError, OSError):
 
 class MissingExtraError(VcrfError, ImportError):
     """An optional dependency is not installed; the message says how to install it."""
+
+
+def missing_extra(what: str, packages: str, extra: str) -> str:
+    """The message for what needs packages of an extra; vcrf is in no package index, so that its clone is named."""
+    are_not, them = ("are not", "them") if " and " in packages else ("is not", "it")
+    return (
+        f"{what} needs {packages}, which {are_not} installed. Install {them} in the clone of vcrf: "
+        f"pip install '.[{extra}]' (after `make demo`: .venv/bin/pip)."
+    )

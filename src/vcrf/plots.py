@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcrf.errors import InputError, MissingExtraError
+from vcrf.errors import InputError, MissingExtraError, missing_extra
 from vcrf.files import replacing
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vcrf.estimators import VCRF
 
 SUFFIXES = (".png", ".svg", ".pdf")
-INSTALL = "A picture needs matplotlib, which is not installed. Install it with: pip install 'vcrf[plots]'."
+INSTALL = missing_extra("A picture", "matplotlib", "plots")
 
 
 def new_figure(width: float, height: float) -> Figure:

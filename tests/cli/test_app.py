@@ -58,8 +58,8 @@ def test_kernels_compile_without_scipy(model: Path, tmp_path: Path) -> None:
         env={**environment(), "NUMBA_CACHE_DIR": str(tmp_path)},
     )
     assert len(json.loads(done.stdout)["nbest"]) == 2
-    assert "Compiling kernels: only on the first run" in done.stderr
-    assert re.search(r"Compiled in [0-9.]+ s", done.stderr)
+    assert "Preparing this part of the program for this machine, once: up to a minute." in done.stderr
+    assert re.search(r"Prepared in [0-9]+ s", done.stderr)
 
 
 def test_help_lists_every_command(call: Call) -> None:
@@ -83,6 +83,12 @@ def test_help_of_each_command_fits_a_screen(call: Call, monkeypatch: pytest.Monk
     for name in _COMMANDS:
         assert len(call(name, "--help").stdout.splitlines()) <= 50, name
     assert set(RARE) <= set(_COMMANDS)
+
+
+@pytest.mark.parametrize("name", sorted(set(_COMMANDS) - set(RARE)))
+def test_all_of_the_help_is_there_for_every_command(name: str, call: Call) -> None:
+    """Where nothing is rare it is the usual one."""
+    assert call(name, "--help-all").stdout == call(name, "--help").stdout
 
 
 @pytest.mark.parametrize("name", RARE)

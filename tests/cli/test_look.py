@@ -13,10 +13,14 @@ import pytest
 
 from commands import Call, environment
 from hostile import Parts
+from vcrf import VCRF
 from vcrf.arguments import running
 from vcrf.cli import demo, theory
 from vcrf.cli.compiling import Beside
 from vcrf.compat import CRF
+from vcrf.data import small_english
+from vcrf.labelling.drawing import sentence_svg
+from vcrf.labelling.explain import explain
 from vcrf.labelling.loading import load_tagger
 from vcrf.model.file import load_model
 
@@ -109,8 +113,19 @@ def test_explain_sums_to_the_difference(model: Path, call: Call) -> None:
         assert sum(token["families"].values()) == pytest.approx(token["difference"])
         assert token["difference"] >= 0.0
     text = call("explain", model, "lu zu", "--top", 1).stdout
-    assert "rather than" in text
-    assert "more" in text
+    assert "Why is “lu”" in text
+    assert "smaller reason" in text
+    assert "all together" in text
+    assert "bias" not in text
+    assert call("explain", model, "lu zu", "--top", 0).stdout.count("\n") == 2
+
+
+def test_explain_takes_a_sentence_and_no_file(model: Path, call: Call, tmp_path: Path) -> None:
+    """The name of a file that is there is no sentence; of one that is not it may be a word."""
+    text = tmp_path / "new.txt"
+    text.write_text("lu zu\n")
+    assert f"{text} is a file, and `vcrf explain` takes one sentence" in call("explain", model, text, code=2).stderr
+    assert "Why is “new.txt”" in call("explain", model, "new.txt").stdout
 
 
 def test_explain_needs_a_token(model: Path, call: Call) -> None:
@@ -142,7 +157,7 @@ def test_kernels_are_compiled_ahead(call: Call, model: Path) -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert float(found.stdout) == 0.0
-    assert "Compil" not in call("tag", model, given="a b\n").stderr
+    assert "Prepar" not in call("tag", model, given="a b\n").stderr
 
 
 def test_explain_draws_the_sentence(model: Path, call: Call, tmp_path: Path) -> None:
@@ -171,7 +186,9 @@ def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call) -> None:
         "vcrf as it comes",
         "CRFsuite",
         "the research behind vcrf",
-        "smaller ones together",
+        "smaller reasons together",
+        "with 95 % confidence, for all sentences of this kind",
+        "at the most",
         "Why is “",
         "it accepts",
         "vcrf train my.conllu",
@@ -181,6 +198,31 @@ def test_demo_writes_a_model_and_a_picture(tmp_path: Path, call: Call) -> None:
         assert trade not in text.replace("--marginals", "")
     assert load_model(tmp_path / "new" / "dir" / "demo.vcrf").n_labels > 1
     assert "Why is “" in (tmp_path / "new" / "dir" / "demo.svg").read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_docs_is_that_of_the_demo() -> None:
+    """After a change of what is learned or drawn: copy the demo.svg of `vcrf demo` to docs/sentence.svg."""
+    corpus = small_english(demo.N_TRAIN + demo.N_HELD_OUT)
+    training, held_out = corpus[: demo.N_TRAIN], corpus[demo.N_TRAIN :]
+    tagger = VCRF().fit(training.tokens, training.labels).calibrate(held_out.tokens, held_out.labels)
+    kept = (Path(__file__).parents[2] / "docs" / "sentence.svg").read_text(encoding="utf-8")
+    drawn = sentence_svg(explain(tagger, demo.SENTENCE.split()))
+    # Not the lengths of bars, and no order of equals: another processor may round otherwise.
+    assert sorted(re.findall(r">([^<]+)</text>", drawn)) == sorted(re.findall(r">([^<]+)</text>", kept))
+
+
+def test_commands_are_those_that_a_user_can_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By its name where the shell finds it, by its path in another environment."""
+    own = tmp_path / "bin" / "vcrf"
+    monkeypatch.setattr(sys, "argv", [str(own), "demo"])
+    monkeypatch.setattr(demo.shutil, "which", lambda _: str(own))
+    assert demo.program() == "vcrf"
+    monkeypatch.setattr(sys, "argv", [".venv/bin/vcrf", "demo"])
+    assert demo.program() == ".venv/bin/vcrf"
+    monkeypatch.setattr(sys, "argv", ["/x/vcrf/__main__.py", "demo"])
+    assert demo.program() == "vcrf"
+    monkeypatch.setattr(demo.shutil, "which", lambda _: None)
+    assert demo.program() == f"{sys.executable} -m vcrf"
 
 
 def test_another_process_compiles_what_the_demo_needs_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,5 +274,5 @@ def test_theory_goes_on_without_matplotlib(tmp_path: Path, call: Call, monkeypat
     """It says what to install."""
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     result = call("demo", "--theory", "-o", tmp_path)
-    assert "vcrf[plots]" in result.stderr
+    assert "pip install '.[plots]'" in result.stderr
     assert (tmp_path / "theory.vcrf").exists()

@@ -78,3 +78,18 @@ def test_a_limit_on_passes_names_the_options(treebank_file: Path, tmp_path: Path
     """All three."""
     result = call("train", treebank_file, "-o", tmp_path / "m", "--max-passes", 2)
     assert "raise --max-passes or the strengths; if it will do, --tol." in result.stderr
+
+
+def test_what_is_no_labelled_text_is_called_by_its_name(model: Path, tmp_path: Path, call: Call) -> None:
+    """A model is no file in another encoding, and sentences are no lines with wrong columns."""
+    new, said = tmp_path / "m.vcrf", f"{model}: expected text, got a vcrf model"
+    for args in (("train", model, "-o", new), ("tag", model, model), ("eval", model, model)):
+        assert said in call(*args, code=2).stderr
+    text = tmp_path / "new.txt"
+    for between in ("\n", "\n\n"):
+        text.write_text(between.join(("the cat sleeps on the old mat .", "a dog barks at it for an hour .")) + "\n")
+        found = call("train", text, "-o", new, code=2).stderr
+        assert "expected 8 columns" in found
+        assert "Is this text without labels?" in found
+    text.write_text("a\tb\tc\td\tX\n" * 3 + "a\tb\tc\tX\n")
+    assert "Correct the line" in call("train", text, "-o", new, code=2).stderr

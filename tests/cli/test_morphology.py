@@ -136,3 +136,15 @@ def test_no_names_of_components_are_refused(treebank: Path, tmp_path: Path, opti
     """Protects the message: it says what is expected."""
     error = Call()("train", treebank, "--tag", "upos+feats", option, "", "-o", tmp_path / "x.vcrf", code=2).stderr
     assert f"{option} must be 'all', " in " ".join(error.split())
+
+
+def test_empty_features_are_told(treebank: Path, tmp_path: Path, call: Call) -> None:
+    """A file without FEATS gives a tagger of UPOS: its name, the column, and what was learnt instead."""
+    lines = [line.split("\t") for line in treebank.read_text().splitlines()]
+    bare = tmp_path / "bare.conllu"
+    bare.write_text("\n".join("\t".join([*f[:5], "_", *f[6:]] if len(f) > 1 else f) for f in lines) + "\n")
+    usual = ["--recipe", "paper", "-o", tmp_path / "m.vcrf"]
+    said = call("train", bare, "--tag", "upos+feats", *usual).stderr
+    assert f"{bare}: column FEATS is empty for every word" in said
+    assert "labels are those of --tag upos" in said
+    assert "FEATS is empty" not in call("train", treebank, "--tag", "upos+feats", *usual).stderr

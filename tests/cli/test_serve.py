@@ -119,8 +119,8 @@ def test_the_page_is_opened_if_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_the_extra_it_is_named(call: Call, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What to install."""
     monkeypatch.setattr("vcrf.web.server.find_spec", lambda _: None)
-    assert "pip install 'vcrf[web]'" in call("serve", model, code=2).stderr
-    assert "vcrf[web]" in call("train", model, "-o", model.parent / "x.vcrf", "--watch", code=2).stderr
+    assert "pip install '.[web]'" in call("serve", model, code=2).stderr
+    assert "'.[web]'" in call("train", model, "-o", model.parent / "x.vcrf", "--watch", code=2).stderr
 
 
 def test_training_is_watched(treebank_file: Path, tmp_path: Path) -> None:

@@ -94,8 +94,13 @@ def test_bad_input_exits_with_2_and_the_line(content: bytes, message: str, model
 
 def test_empty_input_gives_empty_output(model: Path, call: Call) -> None:
     """And blank lines stay blank lines, or give nothing."""
-    assert call("tag", model, given="").stdout == ""
-    assert call("tag", model, given="\n\n").stdout == ""
+    empty = call("tag", model, given="")
+    assert empty.stdout == ""
+    assert "<stdin>: 0 sentences" in empty.stderr
+    assert "0 sentences" not in call("tag", model, given="a\n").stderr
+    blank = call("tag", model, given="\n\n")
+    assert blank.stdout == ""
+    assert "0 sentences" in blank.stderr
     assert call("tag", model, "--input-format", "conllu", given="\n\n").stdout == "\n\n"
 
 

@@ -405,7 +405,7 @@ def test_a_picture_without_matplotlib_is_refused_at_once(
     """Not after the tuning."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     result = call("train", treebank_file, "--tune", "--plot", tmp_path / "p.png", "-o", tmp_path / "m", code=2)
-    assert "pip install 'vcrf[plots]'" in result.stderr
+    assert "pip install '.[plots]'" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

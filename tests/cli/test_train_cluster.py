@@ -65,4 +65,4 @@ def test_dask_may_be_missing(
     """The message says how to install it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = call("train", treebank_file, "-o", tmp_path / "m.vcrf", "--dask", "tcp://127.0.0.1:9", code=2)
-    assert "vcrf[cluster]" in result.stderr
+    assert "pip install '.[cluster]'" in result.stderr

@@ -36,7 +36,7 @@ def test_calibrate_prints_and_writes(folder: Path, call: Call) -> None:
     )
     again = load(folder / "again.vcrf")
     assert found["calibration_temperature"] == again.model_.calibration.calibration_temperature
-    assert [p["max_error"] for p in found["promises"]] == [0.005, 0.01, 0.02, 0.05]
+    assert [p["max_error"] for p in found["promises"]] == [0.005, 0.01, 0.02, 0.05, 0.1, 0.2]
     assert found["sentences"] == 300
     assert load(folder / "plain.vcrf").model_.calibration is None
     assert "with 300 sentences, at temperature" in call("show", folder / "again.vcrf").stdout
@@ -44,6 +44,28 @@ def test_calibrate_prints_and_writes(folder: Path, call: Call) -> None:
         shown = json.loads(call("show", folder / f"{name}.vcrf", "--json").stdout)
         assert (shown["calibration"] is not None) == is_calibrated
     assert (folder / "again.vcrf").read_bytes() == (folder / "model.vcrf").read_bytes()
+
+
+def test_the_strictest_promise_that_can_be_kept_is_named(folder: Path, call: Call) -> None:
+    """By the same procedure as every other, on fixed levels; a choice among the rows has less confidence."""
+    asked = ("calibrate", folder / "plain.vcrf", folder / "dev.conllu", "-o", folder / "levels.vcrf")
+    found = json.loads(call(*asked, "--json").stdout)
+    tagger = load(folder / "levels.vcrf")
+    kept = [level for level in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if tagger.acceptance(level).is_any]
+    assert kept
+    assert kept[0] > 0.005
+    assert found["strictest"] == {
+        "max_error": kept[0], "share": tagger.acceptance(kept[0]).share, "confidence": 0.95,
+        "confidence_if_chosen_afterwards": pytest.approx(0.7),
+    }  # fmt: skip
+    text = " ".join(call(*asked).stdout.split())
+    assert f"--max-error {100.0 * kept[0]:g}%" in text
+    assert "chosen because of what it accepts the confidence is at least 70 %" in text
+    few = folder / "few.conllu"
+    few.write_text("".join((folder / "dev.conllu").read_text(encoding="utf-8").partition("\n\n")[:2]), encoding="utf-8")
+    none = ("calibrate", folder / "plain.vcrf", few, "-o", folder / "levels.vcrf")
+    assert json.loads(call(*none, "--json").stdout)["strictest"] is None
+    assert "None of these can be kept" in call(*none).stdout
 
 
 def test_tag_marks_what_is_to_be_checked(folder: Path, call: Call) -> None:

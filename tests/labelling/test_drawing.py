@@ -13,7 +13,7 @@ from vcrf.data import small_english
 from vcrf.errors import InputError
 from vcrf.labelling.drawing import COLOURS, draw_sentence, label_colours, sentence_svg
 from vcrf.labelling.explain import TokenExplanation, explain
-from vcrf.labelling.reasons import _attribute, question, reasons, shown
+from vcrf.labelling.reasons import _attribute, first_reasons, question, reasons, said_reasons, shown
 
 SENTENCE = ["The", "gloomy", "nurse", "will", "<watch>", "the", "light", "."]
 
@@ -39,18 +39,36 @@ def test_reasons_are_said_once_and_the_weightiest_first(explained: list[TokenExp
     assert [abs(reason.value) for reason in said] == sorted((abs(reason.value) for reason in said), reverse=True)
 
 
+def test_what_is_not_shown_is_summed_on_its_side(explained: list[TokenExplanation]) -> None:
+    """So that a sum of small reasons hides no larger one of the other side."""
+    for position, found in enumerate(explained):
+        every = reasons(found, SENTENCE, position)
+        listed = first_reasons(found, SENTENCE, position, 3)
+        assert listed[:3] == every[:3]
+        assert math.fsum(reason.value for reason in listed) == pytest.approx(found.difference, abs=1e-9)
+        assert [reason.value >= 0.0 for reason in listed[3:]] in ([True, False], [True], [False], [])
+        lines = said_reasons(found, SENTENCE, position, 3)
+        assert len(lines) == len(listed) + 1
+        assert lines[-1] == f"  {found.difference:5.2f} for {found.label}: all together"
+    only = TokenExplanation("a", "X", 1.0, None, 0.0, [], 0.0, [])
+    assert said_reasons(only, ["a"], 0, 3) == []
+
+
 @pytest.mark.parametrize(
     ("attribute", "text"),
     [
         ("suffix:2=ly", "it ends in “ly”"),
         ("prefix:1[+1]=u", "the word after begins with “u”"),
         ("word[-1]=the", "the word before is “the”"),
-        ("lower=saw", "it is the word “saw”"),
-        ("kind[-1]=title kind=letters", "the word before begins with a capital and it is in small letters"),
+        ("lower=saw", "it is the word “saw”, capitals aside"),
+        ("word[+2]=on", "the second word after is “on”"),
+        ("kind[-1]=title kind=letters", "the word before begins with a capital and it does not begin with a capital"),
         ("boundary[-1]=<boundary>", "it is the first word"),
         ("word[+2]=<boundary>", "it is the last word"),
         ("kind=odd", "it is of the kind odd"),
-        ("shape=Xx", "it is written like “Xx”"),
+        ("shape=Xx", "it is made of capitals, then small letters"),
+        ("shape[-1]=c", "the word before is made of letters"),
+        ("long_shape=Xxx-d", "it is made of 1 capital, then 2 small letters, then 1 “-”, then 1 digit"),
         ("length=4", "it has the length 4"),
         ("class:4=0110", "it is in the class 0110"),
         ("bias", "how common the label is"),

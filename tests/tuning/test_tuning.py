@@ -277,7 +277,7 @@ def test_plot_has_a_place_for_zero_and_for_one_point(tuned: TuneResult, tmp_path
 def test_plot_without_matplotlib(tuned: TuneResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'vcrf\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plots\]'"):
         tuned.plot(tmp_path / "x.png")
 
 

@@ -351,7 +351,7 @@ def test_why_adds_up(browser: Browser, corpus: Corpus) -> None:
     total = float(browser.text(".waterfall tfoot td:last-child").replace("−", "-"))
     assert sum(adds) == pytest.approx(total, abs=0.01 * len(adds))
     assert "rather than" in browser.text(".headline")
-    assert "how the labels follow each other" in browser.texts(".waterfall .attribute")
+    assert "the labels of its neighbours" in browser.texts(".waterfall .attribute")
     browser.click(".sentence .token[data-t='2']")
     browser.wait("return location.hash.includes('t=2')")
 

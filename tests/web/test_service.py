@@ -155,7 +155,7 @@ def test_explanations_sum_to_the_difference(client: Any, corpus: Corpus) -> None
     assert [e["position"] for e in every] == list(range(len(tokens)))
     for each in every:
         assert math.fsum(c["value"] for c in each["contributions"]) == pytest.approx(each["difference"])
-        assert {"how the labels follow each other"} == {
+        assert {"the labels of its neighbours"} == {
             c["words"] for c in each["contributions"] if c["attribute"] == "bias" and len(c["labels"]) > 1
         }
     assert ask(client, "/explain", {"tokens": tokens, "position": 1})["explanations"] == [every[1]]

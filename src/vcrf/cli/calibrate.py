@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,11 @@ from vcrf.cli.output import print_json, print_rich, print_table
 
 if TYPE_CHECKING:
     from vcrf.labelling.tagger import Tagger
-    from vcrf.trust import Calibration
+    from vcrf.trust import Acceptance, Calibration
     from vcrf.types import UInts64
 
-_PROMISES = (0.005, 0.01, 0.02, 0.05)
+# Fixed, and the same for everybody: a level that is found by looking at the sentences would not have its confidence.
+_PROMISES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def calibrate(
@@ -76,6 +78,8 @@ def calibrate(
 
 def _as_json(out: str, tagger: Tagger) -> dict[str, Any]:
     found: Calibration = tagger._calibration()
+    promises = [tagger.acceptance(limit) for limit in _PROMISES]
+    strictest = _strictest(promises)
     return {
         "model": out, "sentences": found.n_sentences, "tokens": found.n_tokens,
         "token_error": float(found.is_wrong.mean()), "calibration_temperature": found.calibration_temperature,
@@ -83,10 +87,22 @@ def _as_json(out: str, tagger: Tagger) -> dict[str, Any]:
         "calibration_error": found.before.error, "calibration_error_calibrated": found.after.error,
         "impossible_sentences": found.n_impossible, "data_checksum": found.data_checksum,
         "seen": _seen(tagger.model_.sentences, found.sentences),
-        "promises": [
-            {**vars(tagger.acceptance(limit)), "message": tagger.acceptance(limit).message} for limit in _PROMISES
-        ],
+        "promises": [{**vars(promise), "message": promise.message} for promise in promises],
+        "strictest": None if strictest is None else {
+            "max_error": strictest.max_error, "share": strictest.share, "confidence": strictest.confidence,
+            "confidence_if_chosen_afterwards": _together(promises),
+        },
     }  # fmt: skip
+
+
+def _strictest(promises: list[Acceptance]) -> Acceptance | None:
+    """The first of the promises, strict to loose, that accepts anything."""
+    return next((promise for promise in promises if promise.is_any), None)
+
+
+def _together(promises: list[Acceptance]) -> float:
+    """The confidence that all of some promises hold, and so that of one chosen after a look: their doubts add up."""
+    return 1.0 - math.fsum(1.0 - promise.confidence for promise in promises)
 
 
 def _seen(trained: UInts64, held_out: UInts64) -> dict[str, Any] | None:
@@ -123,5 +139,37 @@ def _print(out: str, tagger: Tagger) -> None:
             f"{found.n_impossible:,} sentences have labels that the model cannot give: they count as errors, and say "
             "nothing about the temperature."
         )
-    for limit in _PROMISES:
-        print_rich(tagger.acceptance(limit).message)
+    _print_promises(out, [tagger.acceptance(limit) for limit in _PROMISES])
+
+
+def _print_promises(out: str, promises: list[Acceptance]) -> None:
+    """A row for each level, and what the rows mean; the strictest that can be kept is named where some cannot."""
+    from vcrf.trust.selective import percent
+
+    rows = [(percent(promise.max_error), *_cells(promise)) for promise in promises]
+    columns = ["at most wrong", "labels accepted", "those at least so sure (as trained)", "sentences missing"]
+    print_table("What can be promised", columns, rows, left=0)
+    sure, together = percent(promises[0].confidence), percent(_together(promises))
+    print_rich(
+        f"A row is a promise: of the labels accepted at most so many are wrong, as a mean over sentences, with {sure} "
+        "confidence, in text like these sentences. That holds for a row chosen before this table is seen; for one "
+        f"chosen because of what it accepts the confidence is at least {together}."
+    )
+    strictest = _strictest(promises)
+    if strictest is None:
+        print_rich("None of these can be kept with so few sentences: label more of them, or train a better tagger.")
+    elif strictest is not promises[0]:
+        print_rich(
+            f"The strictest row that can be kept with these sentences: {percent(strictest.max_error)}, which accepts "
+            f"{percent(strictest.share)} of the labels: vcrf tag {out} FILE "
+            f"--max-error {100.0 * strictest.max_error:g}%"
+        )
+
+
+def _cells(promise: Acceptance) -> tuple[str, str, str]:
+    from vcrf.trust.selective import percent
+
+    if promise.is_any:
+        return percent(promise.share), f"{promise.threshold:.5g}" if promise.threshold > 0.0 else "all", ""
+    missing = promise.n_missing
+    return "none", "", "no number is enough" if missing is None else f"about {missing:,}"

@@ -13,17 +13,20 @@ from vcrf.cli.output import say
 
 @contextmanager
 def compile_notice(then: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Say once that kernels are being compiled, and afterwards how long that took; `then` is called when it begins."""
+    """Say once that kernels are being compiled, and afterwards how long that took; `then` is called when it begins.
+
+    A user need not know what a kernel is: that the program gets ready, how long that may take, and that it is once.
+    """
 
     def tell() -> None:
         are_kept = kernels.compiling.are_kept()
         then()
-        say("Compiling kernels" + (": only on the first run, later ones find them on disk." if are_kept else " ..."))
+        say(f"Preparing this part of the program for this machine{', once' if are_kept else ''}: up to a minute.")
 
     with kernels.compiling.watch_compiling(tell) as spent:
         yield
     if spent.seconds > 0.0:
-        say(f"Compiled in {spent.seconds:.1f} s.")
+        say(f"Prepared in {spent.seconds:.0f} s.")
 
 
 def load_numba_without_scipy() -> None:

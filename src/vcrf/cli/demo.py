@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +19,10 @@ if TYPE_CHECKING:
 
     from vcrf import VCRF, Corpus
     from vcrf.cli.compiling import Beside
+    from vcrf.metrics import ErrorRate
 
-N_TRAIN, N_HELD_OUT, N_TEST = 600, 800, 300
+# So many test sentences that the rare words that were never seen are enough to compare by.
+N_TRAIN, N_HELD_OUT, N_TEST = 600, 800, 2000
 SENTENCE = "The gloomy librarian will water the tulips when the guards watch the light ."
 MAX_ERROR = 0.01
 # The families of the paper's experiments, and strengths at which they train in seconds.
@@ -26,7 +30,8 @@ PAPER: dict[str, Any] = {
     "recipe": "paper", "families": "paper", "words": 1, "affix": 5, "complexity_strength": 2e-3, "base_strength": 2e-3,
 }  # fmt: skip
 _OURS = "vcrf as it comes"
-_BAR, _N_BARS = 40, 7
+# Rounds of the training that are shown.
+_N_ROUNDS = 7
 _N_REASONS = 5
 # Sentences on which kernels are compiled.
 _N_FEW = 30
@@ -47,7 +52,7 @@ def demo(
     vcrf demo -o my-demo
     vcrf demo --theory
 
-    About ten seconds; the first run compiles for a minute more.
+    About ten seconds; the first run prepares the program for a minute more.
     """
     output.mkdir(parents=True, exist_ok=True)
     if theory:
@@ -68,7 +73,7 @@ def _show(output: Path) -> None:
     print_rich(
         "The task: give each word its class: NOUN, VERB, ADJ and so on.",
         f"A program learns it from {len(training)} labelled sentences ({training.n_tokens:,} words), and is tested on "
-        f"{len(test)} others.",
+        f"{len(test):,} others.",
         "They come from a small grammar of English: many words can be two things (light, watch, run), and the test has "
         "words that were never seen.",
         "Classes that you will meet: DET the, a; AUX will, do; SCONJ when; PUNCT full stop.",
@@ -108,6 +113,7 @@ def _compare(training: Corpus, test: Corpus, beside: Beside) -> Any:
     from vcrf.cli.compiling import compile_notice
     from vcrf.cli.usual_attributes import attributes
     from vcrf.compat import CRF
+    from vcrf.metrics import token_error, unknown_word_error
 
     usual, usual_test = [attributes(s) for s in training.tokens], [attributes(s) for s in test.tokens]
     ways: list[tuple[str, Any, list[Any], list[Any]]] = [
@@ -124,10 +130,17 @@ def _compare(training: Corpus, test: Corpus, beside: Beside) -> Any:
         began = time.perf_counter()
         fitted.append(_fit(tagger, X, training.labels))
         seconds = time.perf_counter() - began
-        wrong, unseen = _errors(tagger.predict(X_test), test, known)
-        rows.append((name, _percent(wrong), _percent(unseen), f"{seconds:.1f}"))
-    columns = ["how it learns", "wrong", "wrong, of words never seen", "seconds to learn"]
+        found = tagger.predict(X_test)
+        wrong = token_error(test.labels, found)
+        unseen = unknown_word_error(test.labels, found, test.tokens, known)
+        rows.append((name, _with_range(wrong), _with_range(unseen), f"{seconds:.1f}"))
+    columns = ["how it learns", "wrong labels", "wrong, of words never seen", "seconds to learn"]
     print_table("\nThree ways to learn from the same sentences", columns, rows)
+    print_rich(
+        f"Only {unseen.n:,} of the {wrong.n:,} test words were never seen in learning. In brackets: where the share "
+        "lies, with 95 % confidence, for all sentences of this kind. Where two ranges overlap the table does not say "
+        "which way is better."
+    )
     return fitted[0]
 
 
@@ -151,23 +164,16 @@ def _percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %")
 
 
-def _errors(predicted: list[list[str]], test: Corpus, known: set[str]) -> tuple[float, float]:
-    """Share of wrong labels, and that among words that were not in training."""
-    is_wrong = {False: [0, 0], True: [0, 0]}  # by whether the word is new: wrong, all
-    for tokens, labels, found in zip(test.tokens, test.labels, predicted, strict=True):
-        for token, label, mine in zip(tokens, labels, found, strict=True):
-            counts = is_wrong[token not in known]
-            counts[0] += mine != label
-            counts[1] += 1
-    (old, n_old), (new, n_new) = is_wrong[False], is_wrong[True]
-    return (old + new) / max(n_old + n_new, 1), new / max(n_new, 1)
+def _with_range(error: ErrorRate) -> str:
+    """An error with its interval."""
+    return f"{_percent(error.rate)} ({100.0 * error.low:.1f} to {100.0 * error.high:.1f})"
 
 
 def _show_sentence(tagger: VCRF, held_out: Corpus, tokens: list[str], picture: Path) -> None:
     """Label a sentence, say why, and draw both. Calibration makes the percentages those of held-out sentences."""
     from vcrf.labelling.drawing import draw_sentence
     from vcrf.labelling.explain import explain
-    from vcrf.labelling.reasons import question, reasons
+    from vcrf.labelling.reasons import question, said_reasons
 
     tagger.calibrate(held_out.tokens, held_out.labels)
     explained = explain(tagger, tokens)
@@ -177,11 +183,12 @@ def _show_sentence(tagger: VCRF, held_out: Corpus, tokens: list[str], picture: P
     unsure = min(range(len(explained)), key=lambda t: explained[t].probability)
     found = explained[unsure]
     print_rich(f"\n{question(found)}")
-    every = reasons(found, tokens, unsure)
-    first, rest = every[:_N_REASONS], every[_N_REASONS:]
-    for text, value in [*first, (f"{len(rest)} smaller ones together", math.fsum(reason.value for reason in rest))]:
-        print_rich(f"  {abs(value):4.1f} for {found.label if value >= 0.0 else found.runner_up}: {text}")
-    print_rich("These numbers are what the program learned. Nothing else decides: all of them can be read.")
+    for reason in said_reasons(found, tokens, unsure, _N_REASONS):
+        print_rich(reason)
+    print_rich(
+        "These numbers are what the program learned from the sentences, and all that decides. The command `explain` "
+        "below shows each of them, the small ones too, with --top 1000."
+    )
     draw_sentence(explained, picture)
 
 
@@ -233,24 +240,36 @@ def _kept(accepted: int, wrong: int, n_tokens: int) -> str:
 
 def _show_gap(tagger: VCRF) -> None:
     """The certified gap, round by round."""
-    print_rich("\nWhile it learned: how far from the best possible numbers it could be at most. This limit is proven.")
     certified = [(r.seconds, r.gap / r.objective) for r in tagger.history_ if 0.0 < r.gap < math.inf]
-    step = -(-len(certified) // _N_BARS)
+    step = -(-len(certified) // _N_ROUNDS)
+    print_rich(
+        "\nHow good are the numbers that it learned?",
+        "  Learning looks for the numbers that fit the labelled sentences best, which one score measures: the lower, "
+        "the better. As it goes on, vcrf proves how much lower the score could still become with any other numbers:",
+    )
     for seconds, gap in certified[::-1][::step][::-1]:
-        share = max(0.0, min(1.0, 1.0 + math.log10(gap) / 4.0))  # from 100 % to 0.01 %
-        print_rich(f"  {seconds:5.1f} s {'█' * round(_BAR * share):{_BAR}} {100.0 * gap:.2f} %")
+        print_rich(f"  after {seconds:4.1f} s: by {100.0 * gap:.2f} % at the most")
+    print_rich(f"  Below {100.0 * tagger._value('tol'):g} % it stops: nothing that matters is left to gain.")
+
+
+def program() -> str:
+    """What a user types to call the command: as it was called, where the shell does not find it by its name."""
+    called, found = Path(sys.argv[0]), shutil.which("vcrf")
+    if called.stem == "vcrf":
+        return "vcrf" if found is not None and Path(found).absolute() == called.absolute() else str(called)
+    return "vcrf" if found is not None else f"{sys.executable} -m vcrf"
 
 
 def _say_goodbye(output: Path) -> None:
-    model = output / "demo.vcrf"
+    model, command = output / "demo.vcrf", program()
     print_rich(
         "",
         f"Look at:  {output / 'demo.svg'}   the sentence and its reasons as a picture, for a browser",
-        "Use the model (after `make demo` the command is .venv/bin/vcrf):",
-        f'  echo "Rose saw her duck under the table ." | vcrf tag {model} --marginals',
-        f'  vcrf explain {model} "Rose saw her duck under the table ."',
+        "Use the model:",
+        f'  echo "Rose saw her duck under the table ." | {command} tag {model} --marginals',
+        f'  {command} explain {model} "Rose saw her duck under the table ."',
         "Your own treebank, CoNLL-U or columns:",
-        "  vcrf train my.conllu --dev my-dev.conllu -o my.vcrf",
-        "  vcrf tag my.vcrf new.txt > new.conllu",
-        "The theory: vcrf demo --theory",
+        f"  {command} train my.conllu --dev my-dev.conllu -o my.vcrf",
+        f"  {command} tag my.vcrf new.txt > new.conllu",
+        f"The theory: {command} demo --theory",
     )

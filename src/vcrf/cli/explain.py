@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vcrf.cli.options import AsJson, ModelFile
-from vcrf.cli.output import print_json, print_rich, print_table, say
+from vcrf.cli.output import print_json, print_rich, say
 
 if TYPE_CHECKING:
     from vcrf.labelling.explain import TokenExplanation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def explain(
     model: ModelFile,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence, blanks between its tokens; or JSON.")],
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="Features to show of each token.")] = 5,
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="Reasons to show of each token.")] = 5,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with labels, reasons and lattice to this file.")
     ] = None,
@@ -36,7 +36,8 @@ def explain(
     vcrf explain my.vcrf "the cat sleeps ." --plot sentence.svg
 
     For each token the best label sequence is held against the best one with another label there. The difference of
-    their scores is the sum over the features that only one of them has: plus for the label, minus for the runner-up.
+    their scores is the sum over the features that only one of them has. What looks at the same is one reason; what is
+    not shown is summed for each of the two labels. --json has every feature with its exact name.
 
     A model that was trained on feature dicts takes these as JSON: '[{"w": "the"}, {"w": "cat"}]'. For a model of trees
     TEXT is a CoNLL-U file, whose first sentence is explained.
@@ -63,6 +64,7 @@ def explain(
             explained, words = explain_tree(model, Path(text))
         _show(explained, words, top, plot, json)
         return
+    _check_is_sentence(text, model)
     tagger = load_tagger(model)
     if reads_attributes(tagger.model_) and text.lstrip().startswith("["):
         tokens = _from_json(text)
@@ -80,6 +82,18 @@ def explain(
     with compile_notice():
         explained = explain_tokens(tagger, tokens)
     _show(explained, list(map(str, tokens)), top, plot, json)
+
+
+def _check_is_sentence(text: str, model: Path) -> None:
+    """Refuse the name of a file: a single token with a dot or a directory in it, and such a file is there."""
+    from vcrf.errors import InputError
+
+    is_name = len(text.split()) == 1 and any(mark in text.strip(".") for mark in (".", "/", os.sep))
+    if is_name and "\0" not in text and Path(text).is_file():
+        raise InputError(
+            f"{text} is a file, and `vcrf explain` takes one sentence, between quotes: as in "
+            f'vcrf explain {model} "$(head -n 1 {text})" for the first line of a text.'
+        )
 
 
 def _check_plot(plot: Path | None, model: Path) -> None:
@@ -138,24 +152,19 @@ def _as_json(found: TokenExplanation) -> dict[str, Any]:
 
 
 def print_explained(explained: list[TokenExplanation], tokens: list[str], top: int) -> None:
-    """Print a table for each of some tokens of a sentence."""
-    for found in explained:
-        print_rich(_headline(found))
-        rows = [
-            (c.family, c.attribute, tokens[c.position], " ".join(map(str, c.labels)), f"{c.value:+.3f}")
-            for c in found.contributions[:top]
-        ]
-        rest = found.contributions[top:]
-        if rest and top:
-            rows.append((f"{len(rest)} more", "", "", "", f"{sum(c.value for c in rest):+.3f}"))
-        if rows:
-            print_table("", ["family", "attribute", "at token", "tag pattern", "contribution"], rows, left=4)
+    """Print why each token of a sentence has its label, in the words of the picture."""
+    from vcrf.labelling.reasons import said_reasons
+
+    for position, found in enumerate(explained):
+        if position and top:
+            print_rich("")
+        for line in (_headline(found), *said_reasons(found, tokens, position, top)):
+            print_rich(line)
 
 
 def _headline(found: TokenExplanation) -> str:
-    headline = f"{found.token}: {found.label} ({found.probability:.1%})"
-    if found.known is not None:
-        headline += f", of {len(found.known)} known label{'s' * (len(found.known) != 1)}"
-    if found.runner_up is None:
-        return f"{headline}, the only label"
-    return f"{headline} rather than {found.runner_up} ({found.runner_up_probability:.1%}), by {found.difference:.3f}"
+    from vcrf.labelling.reasons import question
+
+    if found.known is None:
+        return question(found)
+    return f"{question(found)} It has {len(found.known)} known label{'s' * (len(found.known) != 1)}."

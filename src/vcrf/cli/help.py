@@ -56,6 +56,11 @@ class GroupedCommand(TyperCommand):
                 for line in textwrap.wrap(names, formatter.width - len(indent), break_on_hyphens=False):
                     formatter.write(f"{indent}{line}\n")
 
+    def get_help_option_names(self, ctx: Any) -> list[str]:
+        """Names of the help; where no option is rare --help-all is one of them."""
+        names = list(super().get_help_option_names(ctx))
+        return names if self.name in RARE else [*names, "--help-all"]
+
     def _group(self, parameter: Any) -> str:
         if parameter.param_type_name == "argument":
             return "Arguments"

@@ -279,7 +279,7 @@ def _tag_trees(asked: _Asked) -> None:
     asked._replace(output_format=None if conllu else asked.output_format).refuse(
         "a model of trees, which writes CoNLL-U", *_OF_WORDS, "--jobs"
     )
-    _write(tag_trees(asked.model, asked.file, asked.marginals, asked.shard), asked.output)
+    _write(tag_trees(asked.model, asked.file, asked.marginals, asked.shard), asked)
 
 
 def _tag_attributes(asked: _Asked) -> None:
@@ -295,7 +295,7 @@ def _tag_attributes(asked: _Asked) -> None:
         load_tagger(asked.model, asked.constraints), stream_name(asked.file), asked.marginals
     )  # fmt: skip
     found = map_in_order(label, attribute_pieces(asked.file, asked.shard), asked.jobs)
-    _write(_reported(found, None, None), asked.output)
+    _write(_reported(found, None, None), asked)
 
 
 def _tag_docs(asked: _Asked) -> None:
@@ -344,7 +344,7 @@ def _tag_words(asked: _Asked) -> None:
     found = map_in_order(WordLabeller(tagger, text, wanted, seen), pieces, asked.jobs)
     with ExitStack() as stack:
         review = stack.enter_context(replacing_text(promise.review)) if promise.review else None
-        _write(_reported(found, seen, review), asked.output)
+        _write(_reported(found, seen, review), asked)
     for message in promise.said(accepted, sets, seen):
         say(message)
 
@@ -360,11 +360,13 @@ def _reported(found: Iterator[Labelled], seen: TextReport | None, review: Binary
             yield piece.text
 
 
-def _write(pieces: Iterator[bytes], output: Path | None) -> None:
-    """Write text as it comes, to a file or to standard output."""
+def _write(pieces: Iterator[bytes], asked: _Asked) -> None:
+    """Write text as it comes, to a file or to standard output; that there is none is said."""
     from vcrf.cli.compiling import compile_notice
+    from vcrf.data.stream import stream_name
     from vcrf.files import replacing_text
 
+    output, is_any = asked.output, False
     with compile_notice(), ExitStack() as stack:
         stack.enter_context(
             closing(cast("Generator[bytes, None, None]", pieces))
@@ -372,5 +374,8 @@ def _write(pieces: Iterator[bytes], output: Path | None) -> None:
         out = stack.enter_context(replacing_text(output)) if output else sys.stdout.buffer
         for piece in pieces:
             out.write(piece)
+            is_any = is_any or bool(piece.strip())
             if output is None:  # who reads from a pipe waits for its answer
                 out.flush()
+    if not is_any and asked.shard is None:  # a part of a short file may well have nothing
+        say(f"{stream_name(asked.file)}: 0 sentences, so that nothing is labelled. Check that this is the right file.")

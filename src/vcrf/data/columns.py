@@ -16,6 +16,9 @@ Splitter: TypeAlias = Callable[[str], list[str]]
 # CoNLL-2003 announces documents with such a line; it is no token, and it ends a sentence.
 BOUNDARIES = ("-DOCSTART-",)
 
+# Lines of so many fields and more are sentences, if their numbers differ.
+_MANY = 4
+
 # Not str.split(): a no-break space belongs to its token.
 _split_on_blanks = re.compile(r"[^ \t]+").findall
 _KEY_VALUE = re.compile(r"#\s*[\w.:-]+\s*=")
@@ -100,9 +103,12 @@ def _check_fields(
 ) -> None:
     for number, row in numbered:
         if len(row) != n_columns:
+            hint = "Correct the line; sentences are separated by a blank line."
+            if _are_sentences([row for _, row in numbered], n_columns):
+                hint = "Is this text without labels? Expected is one word a line, with its label."
             raise InputError(
                 f"{name}:{first_line + number}: expected {n_columns} columns as in the first line with data, "
-                f"got {len(row)}. Correct the line; sentences are separated by a blank line."
+                f"got {len(row)}. {hint}"
             )
         for index in needed:
             if not row[index]:
@@ -110,3 +116,8 @@ def _check_fields(
                     f"{name}:{first_line + number}: expected text in column {index}, got an empty field. "
                     "Fill it in, or choose other columns with `form` and `tag`."
                 )
+
+
+def _are_sentences(rows: list[list[str]], n_columns: int) -> bool:
+    """Whether lines look like sentences more than like words with columns: most are long and of other numbers."""
+    return max(n_columns, *map(len, rows)) > _MANY and 2 * sum(len(row) == n_columns for row in rows) <= len(rows)

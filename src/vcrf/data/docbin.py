@@ -10,11 +10,11 @@ from typing import Any
 from vcrf.data.conllu import TAG_FIELDS
 from vcrf.data.corpus import Sentence
 from vcrf.data.layout import Layout
-from vcrf.errors import InputError, MissingExtraError
+from vcrf.errors import InputError, MissingExtraError, missing_extra
 from vcrf.files import replacing
 
 SUFFIX = ".spacy"
-INSTALL = "A .spacy file needs spaCy, which is not installed. Install it with: pip install 'vcrf[spacy]'."
+INSTALL = missing_extra("A .spacy file", "spaCy", "spacy")
 # spaCy's attribute of a column of CoNLL-U.
 ATTRIBUTES = {"upos": "pos_", "xpos": "tag_"}
 

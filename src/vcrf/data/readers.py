@@ -179,9 +179,11 @@ def _answered(text: DecodedText) -> Corpus:
 def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Corpus, Layout]:
     """Sentences of several files, one after the other, and the layout of the first; see `read_with_layout`."""
     parts = [read_with_layout(path, *args, **kwargs) for path in paths]
+    has_features = [layout.has_features(corpus.label_set) for corpus, layout in parts]
+    if False in has_features and not any(has_features):
+        _say_no_features([stream_name(path) for path in paths if isinstance(path, (str, os.PathLike))], parts[0][1])
     if len(parts) == 1:
         return parts[0]
-    has_features = [layout.has_features(corpus.label_set) for corpus, layout in parts]
     for (corpus, _), has_any in zip(parts, has_features, strict=True):
         if has_any is not False or not any(has_features):
             continue
@@ -193,6 +195,17 @@ def read_corpora(paths: Sequence[Source], *args: Any, **kwargs: Any) -> tuple[Co
     kinds = {type(corpus) for corpus, _ in parts}
     kind = Corpus if Corpus in kinds else kinds.pop()  # answers of persons are never streamed
     return kind.from_sentences(chain.from_iterable(corpus for corpus, _ in parts)), parts[0][1]
+
+
+def _say_no_features(names: list[str], layout: Layout) -> None:
+    """Warn that a bundle of columns is learnt without what it was asked for."""
+    others = layout.bundle.lower().replace("feats", "").replace("++", "+").strip("+")
+    warnings.warn(
+        f"{', '.join(names) or 'The data'}: column FEATS is empty for every word, so that no features are learnt"
+        + (f", and labels are those of `tag='{others}'`." if others else ".")
+        + " Check that this is the right file.",
+        stacklevel=3,
+    )
 
 
 def _kind_of_corpus(is_streamed: bool) -> type[Corpus]:

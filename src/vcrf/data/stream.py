@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from vcrf.data.text import (
+    check_no_model,
     check_nul,
     compression_of,
     compression_suffix,
@@ -124,8 +125,10 @@ def _chunks(source: str | os.PathLike[str], name: str) -> Iterator[bytes]:
             stream = decompressing(raw, suffix)
             # read1 does not wait for a pipe to fill the chunk; decompressors would give small pieces by it.
             read = stream.read if suffix else stream.read1
+            is_first = True
             while chunk := read(_CHUNK):
-                yield chunk
+                yield check_no_model(chunk, name) if is_first else chunk
+                is_first = False
         except decompression_errors(suffix) as error:
             raise damaged(name, suffix, error) from error
         except OSError as error:

@@ -18,6 +18,8 @@ _KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 # Bytes to decompress at a time.
 _PIECE = 1 << 24
 _BZ2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
+# A model file begins so, after the length of its header.
+_MODEL, _AFTER = b'{"__metadata__":{"vcrf":', 8
 
 
 class DecodedText(NamedTuple):
@@ -50,10 +52,10 @@ def read_text(source: Source) -> DecodedText:
     Raises
     ------
     InputError
-        When the file cannot be read, is broken, is not UTF-8 or contains a NUL character.
+        When the file cannot be read, is broken, is a model, is not UTF-8 or contains a NUL character.
     """
     name, raw = _read_raw(source)
-    content = raw if isinstance(raw, str) else decode(_decompress(raw, name), name)
+    content = raw if isinstance(raw, str) else decode(check_no_model(_decompress(raw, name), name), name)
     content = content.removeprefix("\ufeff")
     if "\r" in content:
         content = content.replace("\r\n", "\n")
@@ -162,6 +164,13 @@ def decompressing(raw: BinaryIO, suffix: str) -> io.BufferedReader:
 
         return cast(io.BufferedReader, lzma.LZMAFile(raw))
     return cast(io.BufferedReader, raw)
+
+
+def check_no_model(data: bytes, name: str) -> bytes:
+    """Refuse a model where text is expected; `data` is what the file begins with, and is returned."""
+    if data.startswith(_MODEL, _AFTER):
+        raise InputError(f"{name}: expected text, got a vcrf model. Pass a file of sentences in its place.")
+    return data
 
 
 def decode(data: bytes, name: str, first_line: int = 1) -> str:

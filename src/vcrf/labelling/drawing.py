@@ -13,7 +13,7 @@ from zlib import crc32
 from vcrf.errors import InputError
 from vcrf.files import replacing
 from vcrf.labelling.explain import TokenExplanation
-from vcrf.labelling.reasons import question, reasons, shown
+from vcrf.labelling.reasons import first_reasons, question, shown, side
 
 WIDTH = 860
 _MARGIN, _GAP, _ROW = 24, 10, 92
@@ -37,7 +37,7 @@ def draw_sentence(explained: Sequence[TokenExplanation], path: str | Path, top: 
     path : str or Path
         The file, which ends in .svg.
     top : int
-        How many reasons are shown.
+        How many reasons are shown; the others are summed.
     """
     target = Path(path)
     check_is_svg(target)
@@ -103,7 +103,7 @@ def _why(explained: Sequence[TokenExplanation], top: int, y: int) -> tuple[str, 
     """The reasons of the least sure label, and the height of the whole."""
     position = min(range(len(explained)), key=lambda t: explained[t].probability)
     found = explained[position]
-    listed = reasons(found, [other.token for other in explained], position)[:top]
+    listed = first_reasons(found, [other.token for other in explained], position, top)
     shapes = [
         f'<line x1="{_MARGIN}" y1="{y}" x2="{WIDTH - _MARGIN}" y2="{y}" stroke="#e5e7eb"/>\n',
         _text(_MARGIN, y + 28, question(found), 15, _INK, weight=600),
@@ -112,7 +112,7 @@ def _why(explained: Sequence[TokenExplanation], top: int, y: int) -> tuple[str, 
     y += 44
     for reason in listed:
         length = max(2.0, _BAR * abs(reason.value) / largest)
-        colour, label = (_FOR, found.label) if reason.value >= 0.0 else (_AGAINST, found.runner_up)
+        colour, label = _FOR if reason.value >= 0.0 else _AGAINST, side(reason, found)
         shapes += [
             _text(_MARGIN + 100, y + 14, f"for {label}", 12, colour, "end"),
             f'<rect x="{_MARGIN + 110}" y="{y + 2}" width="{length:.1f}" height="15" rx="3" fill="{colour}"/>\n',

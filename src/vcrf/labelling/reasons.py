@@ -1,7 +1,7 @@
 """An explanation in plain words: what a feature looks at, and what it is worth between two labels.
 
 What an attribute says for the label and against the runner-up is one reason. All tag patterns at one token are one
-reason too: how well the labels follow each other.
+reason too: how well the label goes with those of its neighbours.
 """
 
 from __future__ import annotations
@@ -12,14 +12,25 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from vcrf.labelling.explain import Contribution, TokenExplanation
+from vcrf.types import Label
 
 _READING = re.compile(r"(\w+)(?::(\d+))?(?:\[([+-]\d+)\])?=(.*)")
-_WHERE = {"-1": "the word before", "+1": "the word after", "-2": "two words before,", "+2": "two words after,"}
+_WHERE = {
+    "-1": "the word before",
+    "+1": "the word after",
+    "-2": "the second word before",
+    "+2": "the second word after",
+}
 _KINDS = {
-    "title": "begins with a capital", "upper": "is in capitals", "letters": "is in small letters",
+    "title": "begins with a capital", "upper": "is in capitals", "letters": "does not begin with a capital",
     "punctuation": "is a punctuation mark", "hyphen": "has a hyphen", "digit": "has a digit",
 }  # fmt: skip
-_NEIGHBOURS = "how the labels follow each other"
+_NEIGHBOURS = "the labels of its neighbours"
+# The classes of characters of a shape: one of them, several.
+_CHARACTERS = {
+    "X": ("capital", "capitals"), "x": ("small letter", "small letters"), "d": ("digit", "digits"),
+    "c": ("letter", "letters"),
+}  # fmt: skip
 
 
 class Reason(NamedTuple):
@@ -57,6 +68,31 @@ def reasons(found: TokenExplanation, tokens: Sequence[object], position: int) ->
         sums.setdefault(_text(contribution, tokens, position), []).append(contribution.value)
     added = [Reason(text, math.fsum(values)) for text, values in sums.items()]
     return sorted(added, key=lambda reason: (-abs(reason.value), reason.text))
+
+
+def first_reasons(found: TokenExplanation, tokens: Sequence[object], position: int, top: int) -> list[Reason]:
+    """The weightiest reasons, then the sum of the others for the label and that of the others against it."""
+    every = reasons(found, tokens, position)
+    listed = every[:top]
+    for is_for in (True, False):
+        rest = [reason.value for reason in every[top:] if (reason.value >= 0.0) == is_for]
+        if rest:
+            one = "smaller reason" if len(rest) == 1 else "smaller reasons together"
+            listed.append(Reason(f"{len(rest)} {one}", math.fsum(rest)))
+    return listed
+
+
+def side(reason: Reason, found: TokenExplanation) -> Label | None:
+    """The label that a reason speaks for."""
+    return found.label if reason.value >= 0.0 else found.runner_up
+
+
+def said_reasons(found: TokenExplanation, tokens: Sequence[object], position: int, top: int) -> list[str]:
+    """The same in lines of text, with what they add up to."""
+    if found.runner_up is None or not top:
+        return []
+    listed = [*first_reasons(found, tokens, position, top), Reason("all together", found.difference)]
+    return [f"  {abs(reason.value):5.2f} for {side(reason, found)}: {reason.text}" for reason in listed]
 
 
 def question(found: TokenExplanation) -> str:
@@ -109,11 +145,22 @@ def _reading(kind: str, size: str | None, offset: str | None, value: str) -> str
         verb = "ends in" if kind == "suffix" else "begins with"
         return f"{who or 'it'} {verb} “{value}”"
     if kind in ("word", "lower"):
-        return f"{who} is “{value}”" if who else f"it is the word “{value}”"
+        aside = ", capitals aside" if kind == "lower" else ""
+        return f"{who or 'it'} is {'' if who else 'the word '}“{value}”{aside}"
     if kind == "kind":
         return f"{who or 'it'} {_KINDS.get(value, f'is of the kind {value}')}"
     if kind in ("shape", "long_shape"):
-        return f"{who or 'it'} is written like “{value}”"
+        return f"{who or 'it'} is made of {_shape(value, is_long=kind == 'long_shape')}"
     if kind == "length":
         return f"it has the length {value}"
     return f"{who or 'it'} is in the class {value}" if kind == "class" else ""
+
+
+def _shape(value: str, is_long: bool) -> str:
+    """`Xx` is "capitals, then small letters"; a long shape has their numbers."""
+    parts = []
+    for run in re.finditer(r"(.)\1*", value):
+        few, many = _CHARACTERS.get(run[1], (f"“{run[1]}”", f"“{run[1]}”"))
+        number = len(run[0])
+        parts.append(f"{number} {few if number == 1 else many}" if is_long else many)
+    return ", then ".join(parts)

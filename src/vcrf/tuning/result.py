@@ -77,7 +77,7 @@ class TuneResult:
     def plot(self, path: str | Path) -> None:
         """Draw error and number of active features along the path into a file (.png, .svg or .pdf).
 
-        Needs matplotlib, which comes with ``pip install 'vcrf[plots]'``.
+        Needs matplotlib, which comes with the extra ``plots``.
         """
         from vcrf.plots import new_figure, save_figure
 

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from vcrf.errors import InputError, MissingExtraError, VcrfError
+from vcrf.errors import InputError, MissingExtraError, VcrfError, missing_extra
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,7 +28,7 @@ _GRACE = 5
 def check_installed() -> None:
     """Raise MissingExtraError unless the extra `web` is installed."""
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise MissingExtraError("The page needs starlette and uvicorn: pip install 'vcrf[web]'.")
+        raise MissingExtraError(missing_extra("The page", "starlette and uvicorn", "web"))
 
 
 def is_loopback(host: str) -> bool:
