@@ -129,9 +129,12 @@ def test_taken_sentences_score_as_before(scores: Potentials, data: st.DataObject
 
 def test_masks_from_labels() -> None:
     """None allows all, a label itself, a collection its members; a sentence may be None as a whole."""
-    masks = allowed_masks([[None, "B", {"A", "C"}], None, [], [("B", "unknown")]], [3, 2, 0, 1], ["A", "B", "C"])
-    assert masks.astype(int).tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1], [0, 1, 0]]
-    assert allowed_masks([[1, {0}]], [2], [0, 1]).astype(int).tolist() == [[0, 1], [1, 0]]
+    found = allowed_masks([[None, "B", {"A", "C"}], None, [], [("B", "unknown")]], [3, 2, 0, 1], ["A", "B", "C"])
+    assert found.masks.astype(int).tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1], [0, 1, 0]]
+    assert found.is_given.astype(int).tolist() == [0, 1, 1, 0, 0, 1]
+    found = allowed_masks([[1, {0}, {0, 1}]], [3], [0, 1])
+    assert found.masks.astype(int).tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert found.is_given.all()
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ def test_a_label_that_is_asked_for_wins(tagger):
     other = next(label for label in tagger.classes_ if label != own)
     assert tagger.predict([[word]]) == [[own]]
     assert tagger.predict([[word]], allowed=[[other]]) == [[other]]
+    ((every,),) = tagger.predict_marginals([[word]], allowed=[[set(tagger.classes_)]])
+    assert min(every.values()) > 0.0
     assert tagger.predict([[word, word]], constraints=[(other, other)]) == [[own, own]]
     with pytest.raises(InputError, match="leave no label sequence"):
         tagger.predict([[word, word]], constraints=[(own, own)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,8 +59,15 @@ def forbid(scores: Potentials, allowed: Bools, pairs: Bools | None = None) -> Po
     return replace(scores, node=node, tables=tables, order=max(scores.order, 2), arcs=None)
 
 
-def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequence[Label], first: int = 0) -> Bools:
-    """Mask (n_tokens, n_labels) from the allowed labels of each token.
+class Allowed(NamedTuple):
+    """The labels that a caller allows: masks (n_tokens, n_labels), and which tokens have an entry (n_tokens,)."""
+
+    masks: Bools
+    is_given: Bools
+
+
+def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequence[Label], first: int = 0) -> Allowed:
+    """Masks from the allowed labels of each token.
 
     Parameters
     ----------
@@ -71,7 +78,7 @@ def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequen
     first : number of the first sentence, for messages
     """
     number = {label: i for i, label in enumerate(labels)}
-    masks = np.ones((sum(lengths), len(labels)), bool)
+    masks, is_given = np.ones((sum(lengths), len(labels)), bool), np.zeros(sum(lengths), bool)
     start = 0
     for i, (sentence, length) in enumerate(zip(allowed, lengths, strict=True)):
         if sentence is not None:
@@ -80,8 +87,9 @@ def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequen
                 if choice is not None:
                     masks[start + t] = False
                     masks[start + t, _numbers(choice, number, f"{where}, token {t}")] = True
+                    is_given[start + t] = True
         start += length
-    return masks
+    return Allowed(masks, is_given)
 
 
 def _listed(sentence: Any, length: int, where: str) -> list[Any]:
