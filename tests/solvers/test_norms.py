@@ -236,6 +236,7 @@ def test_estimator(how, corpus, tmp_path):
         (VCRF, {"norms": {"word": "group"}}, "that of 'word' must be one of l1, l2, elastic, lp, got 'group'"),
         (VCRF, {"norms": {"wrod": "l2"}}, "there is no family 'wrod'"),
         (VCRF, {"norms": "l2"}, "`norms` must be a mapping"),
+        (VCRF, {"norms": ["lp"], "power": 1.5}, "`norms` must be a mapping"),
         (VCRF, {"power": 1.5}, "`power` is of `norm='lp'` and 'family'"),
         (VCRF, {"norm": "lp", "power": 2.0}, "`power` must lie between 1 and 2"),
         (VCRF, {"norm": "lp", "solver": "sgd"}, "is not there with `solver='sgd'`"),
