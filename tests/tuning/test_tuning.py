@@ -308,3 +308,18 @@ def test_wrong_arguments_are_named(train: vcrf.Corpus, arguments: dict[str, Any]
     """What was expected and what was found."""
     with pytest.raises(InputError, match=message):
         VCRF().tune(train.tokens, train.labels, **arguments)
+
+
+def test_a_radius_is_refused_for_what_it_lacks(train: vcrf.Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the data are read; a search that solves every point has it."""
+    tagger = VCRF(recipe="paper", radius=1.0, affix=1, tol=0.1)
+    X, y = train.tokens[:10], train.labels[:10]
+    found = tagger.tune(X, y, folds=2, settle=None, complexity_strengths=[0.0], base_strengths=[0.1, 0.2])
+    assert [row.base_strength for row in found.rows] == [0.2, 0.1]
+    monkeypatch.setattr(VCRF, "_read", None)
+    with pytest.raises(InputError, match=r"`tune` ends points early.*`radius`.*`settle=None`"):
+        tagger.tune(X, y)
+    with pytest.raises(InputError, match="`radius` is not there with a development set or `patience`"):
+        tagger.fit(X, y, X_dev=X, y_dev=y)
+    with pytest.raises(InputError, match="`radius` is not there with a development set or `patience`"):
+        VCRF(radius=1.0, patience=2).fit(X, y)

@@ -158,6 +158,8 @@ class VCRF(Trained, Parameters):
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any, start: Any) -> VCRF:
         check_together(X_dev, y_dev)
         patience = self.patience
+        if self.radius is not None and (X_dev is not None or patience is not None):
+            raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
         if patience is not None and X_dev is None:
             X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
         data = self._read(X, y, sample_weight)
@@ -252,6 +254,10 @@ class VCRF(Trained, Parameters):
             The table, its best row (of equal errors the sparsest), and an estimator trained on X there, to `tol`.
         """
         self._check_parameters()
+        if self.radius is not None and settle is not None:
+            raise InputError(
+                "`tune` ends points early, which is not there with `radius`: pass `settle=None`, or leave `radius` out."
+            )
         with scratch.within(self.memory):
             return tune(
                 self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle,
@@ -359,27 +365,25 @@ class VCRF(Trained, Parameters):
                 watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
             )  # fmt: skip
         if self.radius is not None:
-            return self._constrained(data, start, watch)
+            return self._constrained(data, start)
         return solve(
             problem, self._penalty(data), surrogate=data.surrogate, start=start,
             watch=watch, lattice=self.inference, dual_start=self.dual_start, **self._running(),
         )  # fmt: skip
 
-    def _constrained(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+    def _constrained(self, data: TrainingData, start: SolverResult | None) -> SolverResult:
         """The constrained form, by way of the penalised one."""
         from vcrf.solvers.constrained import solve_constrained
         from vcrf.solvers.working_set import solve
 
-        if watch is not None:
-            raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
         problem, penalty = data.problem, self._penalty(data)
         running, every = self._running(), np.ones(len(data.problem.columns), bool)
-        tol = running.pop("tol")
+        tol, max_passes = running.pop("tol"), running.pop("max_passes")
         objective = data.surrogate.build(problem, every, running["threads"], self.inference)
 
-        def penalised(factor: float, before: SolverResult | None, tol: float) -> SolverResult:
+        def penalised(factor: float, before: SolverResult | None, tol: float, left: int | None) -> SolverResult:
             return solve(
-                problem, penalty.times(factor), surrogate=data.surrogate, start=before, tol=tol,
+                problem, penalty.times(factor), surrogate=data.surrogate, start=before, tol=tol, max_passes=left,
                 lattice=self.inference, dual_start=self.dual_start, **running,
             )  # fmt: skip
 
@@ -387,9 +391,12 @@ class VCRF(Trained, Parameters):
             return float(objective.at(objective.compile(features), w).value)
 
         try:
+            if not objective.is_convex:
+                raise InputError("`radius` needs the label of every token, some are left open: leave it out.")
             return solve_constrained(
-                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=tol, start=start
-            )
+                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=tol, max_passes=max_passes,
+                start=start,
+            )  # fmt: skip
         finally:
             objective.close()
 
