@@ -20,7 +20,7 @@ from vcrf.errors import InputError, MissingExtraError
 from vcrf.metrics import token_error
 from vcrf.solvers.result import IterationRecord, Status
 from vcrf.tuning import TuneResult, TuneRow
-from vcrf.tuning.search import _splits, best_row
+from vcrf.tuning.search import _grid, _splits, best_row
 
 LANGUAGE = SyntheticLanguage(n_labels=4, seed=3, mean_length=6.0)
 GRID: dict[str, Any] = {"complexity_strengths": [0.0, 0.01], "base_strengths": [0.05, 0.01]}
@@ -154,6 +154,15 @@ def test_default_grid_is_relative_to_the_number_of_sentences(train: vcrf.Corpus,
     assert sorted({row.base_strength * m for row in found.rows}) == pytest.approx([0.1, 0.25, 0.5, 1.0, 2.0])
     assert sorted({row.complexity_strength * m * typical for row in found.rows}) == pytest.approx([0, 0.1, 0.3, 1])
     assert len(found.rows) == 20
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "elastic", "lp", "group", "family"])
+def test_default_grid_of_each_norm(train: vcrf.Corpus, norm: str) -> None:
+    """As the documentation has it: weaker strengths where they are no threshold."""
+    data = VCRF(norm=norm, affix=1)._read(train.tokens, train.labels, None)
+    m, is_threshold = len(train), norm in ("l1", "group", "family")
+    expected = [2.0, 1.0, 0.5, 0.25, 0.1] if is_threshold else [0.9, 0.3, 0.09, 0.03]
+    assert [point.base * m for point in _grid(data, norm, [0.0], None)] == pytest.approx(expected)
 
 
 def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:

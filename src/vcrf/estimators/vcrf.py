@@ -237,8 +237,9 @@ class VCRF(Trained, Parameters):
             Number of parts of X, drawn by `random_state`; each is held out once.
         complexity_strengths, base_strengths : sequence of float, optional
             The grid is all their pairs but (0, 0). By default base strengths of 2, 1, 0.5, 0.25 and 0.1
-            occurrences for norm "l1" and of 0.9, 0.3, 0.09, 0.03 for the others (divided by m sentences), and
-            complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean complexity).
+            occurrences for norms "l1", "group" and "family", and of 0.9, 0.3, 0.09, 0.03 for the others (divided by m
+            sentences), and complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean
+            complexity).
         settle : float, optional
             A point ends when 20 passes decrease its objective by less than this share; the rows of the table have
             the certified gaps. None solves every point to `tol`.
