@@ -66,7 +66,11 @@ def test_everything_agrees_with_enumeration(drawn: tuple[Potentials, AllowedMove
         with pytest.raises(InputError, match=rf"Sentence {expected_end[0] + 7}: .* past token {expected_end[1]} "):
             restrict(scores, moves, masks, first_sentence=7)
         return
-    found = restrict(scores, moves, masks)
+    check_all(restrict(scores, moves, masks), scores, moves, masks, k)
+
+
+def check_all(found: Potentials, scores: Potentials, moves: AllowedMoves, masks: Bools, k: int) -> None:
+    """Everything about the restricted scores is that of the allowed sequences."""
     decoded, marginals, log_z = found.decode(), found.label_marginals(), found.log_partitions()
     for i in range(len(scores)):
         first, last = scores.sent_ptr[i : i + 2]
@@ -85,6 +89,27 @@ def test_everything_agrees_with_enumeration(drawn: tuple[Potentials, AllowedMove
         ranks = oracles.kbest(expected, k)
         assert best.tolist() == sequences[ranks].tolist()
         np.testing.assert_allclose(values, expected[ranks], atol=1e-9)
+
+
+@given(restricted(), st.integers(0, 2**32 - 1), st.sampled_from([0.3, 0.7]))
+def test_what_is_preferred_holds_where_something_is_left(
+    drawn: tuple[Potentials, AllowedMoves, Bools], seed: int, share: float
+) -> None:
+    """Sentence by sentence: preferred labels alone if they have a sequence, else all that are allowed."""
+    scores, moves, masks = drawn
+    preferred = np.random.default_rng(seed).random(masks.shape) < share
+    expected = masks.copy()
+    for i in range(len(scores)):
+        first, last = scores.sent_ptr[i : i + 2]
+        both = masks[first:last] & preferred[first:last]
+        if allowed_sequences(int(last - first), moves, both).any():
+            expected[first:last] = both
+    end = dead_end(scores, moves, expected)
+    if end is not None:
+        with pytest.raises(InputError, match=rf"Sentence {end[0] + 7}: .* past token {end[1]} "):
+            restrict(scores, moves, masks, 7, preferred)
+        return
+    check_all(restrict(scores, moves, masks, preferred=preferred), scores, moves, expected, 3)
 
 
 @given(restricted(), st.data())
@@ -129,9 +154,12 @@ def test_taken_sentences_score_as_before(scores: Potentials, data: st.DataObject
 
 def test_masks_from_labels() -> None:
     """None allows all, a label itself, a collection its members; a sentence may be None as a whole."""
-    masks = allowed_masks([[None, "B", {"A", "C"}], None, [], [("B", "unknown")]], [3, 2, 0, 1], ["A", "B", "C"])
-    assert masks.astype(int).tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1], [0, 1, 0]]
-    assert allowed_masks([[1, {0}]], [2], [0, 1]).astype(int).tolist() == [[0, 1], [1, 0]]
+    found = allowed_masks([[None, "B", {"A", "C"}], None, [], [("B", "unknown")]], [3, 2, 0, 1], ["A", "B", "C"])
+    assert found.masks.astype(int).tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1], [0, 1, 0]]
+    assert found.is_given.astype(int).tolist() == [0, 1, 1, 0, 0, 1]
+    found = allowed_masks([[1, {0}, {0, 1}]], [3], [0, 1])
+    assert found.masks.astype(int).tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert found.is_given.all()
 
 
 @pytest.mark.parametrize(

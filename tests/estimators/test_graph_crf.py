@@ -12,9 +12,10 @@ from sklearn.model_selection import GridSearchCV
 from hostile import Parts
 from vcrf import VCRF, Graph, GraphCRF, load
 from vcrf.complexity import FamilyCounts, dense_complexity, graph_counts, l1_bound, moment_bound, rademacher
+from vcrf.complexity.closed import lp_bound
 from vcrf.errors import BudgetError, InputError, NotFittedError
 from vcrf.estimators import file as estimator_file
-from vcrf.estimators.graph_data import read_sample
+from vcrf.estimators.graph_data import read_sample, read_training
 from vcrf.families import BIAS, Family, NamedFeature
 from vcrf.graphs import Factor, FactorGraph, chain, grid
 from vcrf.losses import EditLoss, WeightedHammingLoss
@@ -391,6 +392,11 @@ def test_complexities_and_bounds():
     assert model.bound(X[:5], y[:5]).is_training_data is False
     for choice in ("general", "massart", "rademacher", "feature"):
         assert GraphCRF(complexities=choice, complexity_strength=0.01).fit(X[:4], y[:4]).status_ is Status.CONVERGED
+    # Of the power that is paid.
+    powers = GraphCRF(norm="lp", complexities="massart", complexity_strength=0.01).fit(X[:4], y[:4])
+    problem = read_training(X[:4], y[:4], None, True, True, 200_000, 2).problem
+    bounds = [lp_bound(counts, 1.5) if counts.n_features else 0.0 for counts in FamilyCounts(problem)]
+    assert [facts.complexity for facts in powers.families_] == pytest.approx(bounds)
 
 
 def test_the_complexity_of_a_tiny_sample_is_that_of_all_sign_vectors():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from vcrf import M3N, VCRF, load
 from vcrf.data import SyntheticLanguage
+from vcrf.decoding.constraints import Constraints
 from vcrf.errors import InputError
 from vcrf.families import intern_sentences
 from vcrf.labelling.explain import explain
@@ -62,9 +65,31 @@ def test_a_label_that_is_asked_for_wins(tagger):
     other = next(label for label in tagger.classes_ if label != own)
     assert tagger.predict([[word]]) == [[own]]
     assert tagger.predict([[word]], allowed=[[other]]) == [[other]]
+    ((every,),) = tagger.predict_marginals([[word]], allowed=[[set(tagger.classes_)]])
+    assert min(every.values()) > 0.0
     assert tagger.predict([[word, word]], constraints=[(other, other)]) == [[own, own]]
+
+
+def test_constraints_outrank_the_dictionary():
+    """Protects ordinary text: where both leave nothing, a sentence follows the constraints; others follow both."""
+    X, y = [["a", "b"], ["c", "d"]], [["B-X", "I-X"], ["O", "O"]]
+    how = {"known_labels": 1, "constraints": "BIO"}
+    strict = VCRF(**how).fit(X, y)
+    (both, only) = strict.predict([["c", "b"], ["c", "d"]])
+    assert both in (["B-X", "I-X"], ["O", "O"], ["O", "B-X"], ["B-X", "O"], ["B-X", "B-X"])
+    assert only == ["O", "O"]
+    free = VCRF(**how).fit(X, y)
+    free.model_ = replace(free.model_, known=None)
+    assert strict.predict_marginals([["c", "b"]]) == free.predict_marginals([["c", "b"]])
+    # What a caller asks for stays in force.
+    assert strict.predict([["c", "b"]], allowed=[[None, "I-X"]]) == [["B-X", "I-X"]]
     with pytest.raises(InputError, match="leave no label sequence"):
-        tagger.predict([[word, word]], constraints=[(own, own)])
+        strict.predict([["c", "b"]], allowed=[["O", "I-X"]])
+    with pytest.raises(InputError, match="leave no label sequence"):
+        strict.predict([["c"]], constraints=Constraints(forbidden_starts=["B-X", "I-X", "O"]))
+    held = VCRF(**how, patience=3).fit(X, y, X_dev=[["c", "b"], ["c", "d"]], y_dev=[["O", "B-X"], ["O", "O"]])
+    wrong = sum(a != b for a, b in zip(held.predict([["c", "b"]])[0], ["O", "B-X"], strict=True))
+    assert min(record.dev_error for record in held.history_) == pytest.approx(wrong / 4)
 
 
 def test_it_is_said_why(tagger):

@@ -16,6 +16,7 @@ from vcrf.errors import InputError
 from vcrf.labelling.tagger import ModelTagger
 from vcrf.model.cqdb import read_strings, write_strings
 from vcrf.model.crfsuite import decode_crfsuite, encode_crfsuite, read_crfsuite
+from vcrf.problem import KnownLabels
 
 pycrfsuite = pytest.importorskip("pycrfsuite")
 
@@ -159,3 +160,6 @@ def test_what_a_file_cannot_hold_is_refused(content: bytes) -> None:
     words = VCRF(tol=0.1).fit([["a", "b"]], [["A", "B"]])
     with pytest.raises(InputError, match="this model has others"):
         encode_crfsuite(words.model_)
+    known = KnownLabels(np.array([7], np.uint64), np.array([0, 1]), np.array([0], np.uint32), model.n_labels, 1)
+    with pytest.raises(InputError, match=r"labels that words may have \(`known_labels`\).*would tag otherwise"):
+        encode_crfsuite(replace(model, known=known))

@@ -328,3 +328,27 @@ def test_count_power_multiplies_the_l2_strength(power):
         assert bound.member_sources[bound.ptr[groups[0]] : bound.ptr[groups[0] + 1]].tolist() == [0]
     with pytest.raises(InputError, match="`count_power` must be a number"):
         FamilyPenalty(np.ones(1), np.ones(1), np.nan)
+
+
+@pytest.mark.parametrize("on", ["l1", "l2", "elastic", "lp"])
+@pytest.mark.parametrize("off", ["l1", "l2", "elastic", "lp"])
+def test_a_family_that_is_off_has_no_norm(on, off):
+    """Strengths, and what they make of features, are those of the others' norm; features of the family stay at 0."""
+    families = [Family("words", (Template(((0, "word"),)),)), Family("first", (Template(((0, "prefix:1"),)),))]
+    problem = build_problem(intern_sentences([["a", "bc"], ["bd"]]), np.zeros(3, np.uint32), 2, families)
+    found = FamilyPenalty.from_strengths(np.array([0.5, np.inf]), [on, off])
+    plain = FamilyPenalty.from_strengths(np.array([0.5, np.inf]), on)
+    assert found.has_l2 == (on != "l1")
+    columns = np.arange(len(problem.columns), dtype=np.uint32)
+    features = problem.join_features(columns, 1, np.zeros(len(columns), np.uint32))
+    bounds = [penalty.bind(problem) for penalty in (found, plain)]
+    thresholds = [bound.thresholds(features) for bound in bounds]
+    np.testing.assert_array_equal(*thresholds)
+    assert 0 < np.count_nonzero(np.isinf(thresholds[0])) < len(features)
+    features = features[np.isfinite(thresholds[0])]
+    w = np.linspace(-1.0, 2.0, len(features))
+    for take in (
+        lambda bound: bound.smooth(bound.groups_of(features), w)[0],
+        lambda bound: bound.split(bound.groups_of(features), w)[2],
+    ):
+        np.testing.assert_array_equal(*map(take, bounds))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 import vcrf
 from enumeration import all_candidates, families_of, feature_of
@@ -135,7 +138,7 @@ def test_the_constrained_form(data):
     choice = choose(case.problem, "crf", None)
     objective = choice.build(case.problem, np.ones(len(case.problem.columns), bool))
     result = solve_constrained(
-        lambda mu, start, tol: solve(case.problem, penalty.times(mu), surrogate=choice, start=start, tol=tol),
+        lambda mu, start, tol, _: solve(case.problem, penalty.times(mu), surrogate=choice, start=start, tol=tol),
         lambda features, w: objective.at(objective.compile(features), w).value,
         penalty.bind(case.problem), radius, tol=1e-3,
     )  # fmt: skip
@@ -181,7 +184,7 @@ class OneWeight:
     def value(self, features, w):  # noqa: ARG002
         return 1.0 + 0.5 * (1.0 - float(w.sum())) ** 2
 
-    def penalised(self, mu, start, tol):  # noqa: ARG002
+    def penalised(self, mu, start, tol, max_passes):  # noqa: ARG002
         w = np.full(1, max(1.0 - mu, 0.0))
         objective = self.value(None, w) + mu * float(w.sum())
         return SolverResult(np.zeros(1, np.int64), w, objective, 0.0, 0.0, Status.CONVERGED, 1, 0.0, [], 1)
@@ -195,6 +198,38 @@ def test_the_multiplier_is_found_where_omega_is_0_at_one_end(radius):
     assert found.status is Status.CONVERGED
     assert found.weights[0] == pytest.approx(radius, rel=1e-4, abs=1e-6)
     assert found.n_passes <= 40
+
+
+@pytest.mark.parametrize("ended", [Status.INTERRUPTED, Status.STALLED, Status.SETTLED])
+def test_the_last_end_is_told(ended):
+    """Not that of the best weights, which an earlier multiplier may have given."""
+    one, n = OneWeight(), 0
+
+    def penalised(mu, start, tol, max_passes):
+        nonlocal n
+        n += 1
+        result = one.penalised(mu, start, tol, max_passes)
+        is_last = n == 2 if ended is Status.INTERRUPTED else n > 1
+        return replace(result, status=ended, weights=np.zeros(1), gap=1.0) if is_last else result
+
+    found = solve_constrained(penalised, one.value, one, 0.9, tol=1e-7)
+    assert found.status is ended
+    assert (n == 2) == (ended is Status.INTERRUPTED)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 7])
+def test_the_limit_on_passes_is_of_all_multipliers(most):
+    """Each gets what is left of it."""
+    one, given = OneWeight(), []
+
+    def penalised(mu, start, tol, max_passes):
+        given.append(max_passes)
+        result = one.penalised(mu, start, tol, max_passes)
+        return replace(result, n_passes=min(2, max_passes), status=Status.STALLED)
+
+    found = solve_constrained(penalised, one.value, one, 0.37, tol=1e-12, max_passes=most)
+    assert given == list(range(most, 0, -2))
+    assert (found.status, found.n_passes) == (Status.MAX_PASSES, most)
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +274,7 @@ def test_estimator(how, corpus, tmp_path):
         (VCRF, {"norms": {"word": "group"}}, "that of 'word' must be one of l1, l2, elastic, lp, got 'group'"),
         (VCRF, {"norms": {"wrod": "l2"}}, "there is no family 'wrod'"),
         (VCRF, {"norms": "l2"}, "`norms` must be a mapping"),
+        (VCRF, {"norms": ["lp"], "power": 1.5}, "`norms` must be a mapping"),
         (VCRF, {"power": 1.5}, "`power` is of `norm='lp'` and 'family'"),
         (VCRF, {"norm": "lp", "power": 2.0}, "`power` must lie between 1 and 2"),
         (VCRF, {"norm": "lp", "solver": "sgd"}, "is not there with `solver='sgd'`"),
@@ -254,6 +290,24 @@ def test_refusals(estimator, how, words, corpus):
     """What cannot be combined is refused by name."""
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
         estimator(**how).fit(corpus.tokens, corpus.labels)
+
+
+def test_the_constrained_form_ends_where_it_is_told(corpus):
+    """Passes, a callback that ends a path, and labels left open, which have no certificate."""
+    how = {"radius": 3.0, "norm": "l1", "affix": 1, "n_jobs": 1, "base_strength": 0.1, "tol": 1e-6}
+    with pytest.warns(ConvergenceWarning, match="max_passes"):
+        tagger = VCRF(**how, max_passes=5).fit(corpus.tokens, corpus.labels)
+    assert tagger.status_ is Status.MAX_PASSES
+    assert tagger.result_.n_passes <= 10  # the last scan of each multiplier comes on top
+    asked = []
+    tagger = VCRF(**how, callback=lambda record: asked.append(record) or True)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        points = list(tagger.path(corpus.tokens, corpus.labels, [(0.0, 0.2), (0.0, 0.1)]))
+    assert [point.status_ for point in points] == [Status.INTERRUPTED]
+    assert len(asked) == 1
+    y = [[None, *labels[1:]] for labels in corpus.labels]
+    with pytest.raises(InputError, match="`radius` needs the label of every token"):
+        VCRF(**how).fit(corpus.tokens, y)
 
 
 def test_other_smooth_surrogates_take_the_norms(corpus):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from enumeration import all_candidates, feature_of
-from objectives import scan_of, value_and_gradient
+from enumeration import all_candidates, feature_of, number_of
+from objectives import objective, scan_of, value_and_gradient
 from partial_labels import PartialEnumeration, partial_cases
-from small_problems import active_sets, pairs_kept
+from small_problems import WORD, active_sets, for_few_labels, pairs_kept
 from vcrf.errors import InputError
+from vcrf.families import BIAS, Family, intern_sentences
 from vcrf.penalties import FamilyPenalty
+from vcrf.problem import build_problem
 from vcrf.solvers.result import Status
 from vcrf.solvers.working_set import solve
+from vcrf.structures.pairs import PairPotentials
 
 few = settings(max_examples=40)
 
@@ -68,6 +73,50 @@ def test_large_weights_are_done_in_the_log_domain(data):
     """Weights in the hundreds: clamped messages would underflow."""
     case = data.draw(partial_cases(max_tags=2, max_labels=3, max_length=4))
     check(data, case, (300.0,))
+
+
+@settings(max_examples=100)
+@example(536674, 2.0, 0.99)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from([0.5, 0.9, 0.99]))
+def test_a_scan_of_weighted_pairs_finds_what_the_dense_one_finds(seed, scale, share):
+    """Pairs of rare labels are left out by a bound: it holds of known sentences beside those with open labels."""
+    rng = np.random.default_rng(seed)
+    n_labels, lengths = int(rng.integers(2, 7)), rng.integers(1, 12, 5)
+    text = intern_sentences([[str(rng.choice(["a", "b", "ab"])) for _ in range(n)] for n in lengths])
+    # The last label is the usual one: of known sentences, and possible in open ones, whose first is another.
+    usual, other = n_labels - 1, rng.integers(0, n_labels, text.n_tokens)
+    y = np.where(rng.random(text.n_tokens) < 0.9, usual, other)
+    allowed = np.zeros((len(y), n_labels), np.uint8)
+    allowed[np.arange(len(y)), y] = 1
+    is_open = np.repeat([True, True, False, False, False], lengths)
+    allowed[is_open, other[is_open]] = 1
+    y = allowed.argmax(axis=1).astype(np.uint32)
+    families = [Family("word", (WORD,)), Family("bias", (BIAS,)), Family("pairs", (BIAS,), 2)]
+    problem = build_problem(text, y, n_labels, families, weights=rng.integers(1, 5, 5) / 8.0, allowed=allowed)
+    costs = np.full(5, float(rng.choice([0.0, 0.3])))
+    numbers = np.array([number_of(problem, f) for f in all_candidates(problem) if rng.random() < 0.5], np.int64)
+    numbers.sort()
+    w = scale * rng.normal(size=len(numbers))
+
+    def scanned(limits, is_sparse):
+        with for_few_labels() if is_sparse else nullcontext():
+            surrogate = objective("crf", problem, costs, lattice="auto" if is_sparse else "dense")
+            plan = surrogate.compile(numbers)
+            assert isinstance(surrogate.structure.prepare(plan, w, surrogate.loss), PairPotentials) == is_sparse
+            _, scan = scan_of(surrogate, plan, w, limits)
+            surrogate.close()
+        return dict(zip(scan.features.tolist(), scan.gradients.tolist(), strict=True))
+
+    def limits_of(limit):
+        return {k: np.where(problem.has_order(k), limit, np.inf) for k in problem.kinds}
+
+    every = scanned(limits_of(1e-9), False)
+    limit = share * max([abs(g) for number, g in every.items() if feature_of(problem, number).k == 2], default=1.0)
+    found = scanned(limits_of(limit), True)
+    for number, g in every.items():
+        # Of a candidate at its limit, rounding decides.
+        if abs(abs(g) - limit) > 1e-9:
+            assert found.get(number, 0.0) == pytest.approx(g if abs(g) > limit else 0.0, rel=1e-7, abs=1e-10)
 
 
 @few

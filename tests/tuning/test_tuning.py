@@ -20,7 +20,7 @@ from vcrf.errors import InputError, MissingExtraError
 from vcrf.metrics import token_error
 from vcrf.solvers.result import IterationRecord, Status
 from vcrf.tuning import TuneResult, TuneRow
-from vcrf.tuning.search import _splits, best_row
+from vcrf.tuning.search import _grid, _splits, best_row
 
 LANGUAGE = SyntheticLanguage(n_labels=4, seed=3, mean_length=6.0)
 GRID: dict[str, Any] = {"complexity_strengths": [0.0, 0.01], "base_strengths": [0.05, 0.01]}
@@ -154,6 +154,15 @@ def test_default_grid_is_relative_to_the_number_of_sentences(train: vcrf.Corpus,
     assert sorted({row.base_strength * m for row in found.rows}) == pytest.approx([0.1, 0.25, 0.5, 1.0, 2.0])
     assert sorted({row.complexity_strength * m * typical for row in found.rows}) == pytest.approx([0, 0.1, 0.3, 1])
     assert len(found.rows) == 20
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "elastic", "lp", "group", "family"])
+def test_default_grid_of_each_norm(train: vcrf.Corpus, norm: str) -> None:
+    """As the documentation has it: weaker strengths where they are no threshold."""
+    data = VCRF(norm=norm, affix=1)._read(train.tokens, train.labels, None)
+    m, is_threshold = len(train), norm in ("l1", "group", "family")
+    expected = [2.0, 1.0, 0.5, 0.25, 0.1] if is_threshold else [0.9, 0.3, 0.09, 0.03]
+    assert [point.base * m for point in _grid(data, norm, [0.0], None)] == pytest.approx(expected)
 
 
 def test_nothing_set_means_the_elastic_net(train: vcrf.Corpus, dev: vcrf.Corpus) -> None:
@@ -308,3 +317,18 @@ def test_wrong_arguments_are_named(train: vcrf.Corpus, arguments: dict[str, Any]
     """What was expected and what was found."""
     with pytest.raises(InputError, match=message):
         VCRF().tune(train.tokens, train.labels, **arguments)
+
+
+def test_a_radius_is_refused_for_what_it_lacks(train: vcrf.Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the data are read; a search that solves every point has it."""
+    tagger = VCRF(recipe="paper", radius=1.0, affix=1, tol=0.1)
+    X, y = train.tokens[:10], train.labels[:10]
+    found = tagger.tune(X, y, folds=2, settle=None, complexity_strengths=[0.0], base_strengths=[0.1, 0.2])
+    assert [row.base_strength for row in found.rows] == [0.2, 0.1]
+    monkeypatch.setattr(VCRF, "_read", None)
+    with pytest.raises(InputError, match=r"`tune` ends points early.*`radius`.*`settle=None`"):
+        tagger.tune(X, y)
+    with pytest.raises(InputError, match="`radius` is not there with a development set or `patience`"):
+        tagger.fit(X, y, X_dev=X, y_dev=y)
+    with pytest.raises(InputError, match="`radius` is not there with a development set or `patience`"):
+        VCRF(radius=1.0, patience=2).fit(X, y)

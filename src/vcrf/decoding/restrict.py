@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,15 @@ from vcrf import kernels
 from vcrf.decoding.constraints import AllowedMoves, Label
 from vcrf.decoding.potentials import Potentials
 from vcrf.errors import InputError
-from vcrf.types import Bools
+from vcrf.types import Bools, Ints
 
 
 def restrict(
-    scores: Potentials, moves: AllowedMoves, masks: Bools | None = None, first_sentence: int = 0
+    scores: Potentials,
+    moves: AllowedMoves,
+    masks: Bools | None = None,
+    first_sentence: int = 0,
+    preferred: Bools | None = None,
 ) -> Potentials:
     """Forbid what the moves and the masks do not allow.
 
@@ -29,6 +33,8 @@ def restrict(
         Allowed labels of each token.
     first_sentence : int
         Number of the first sentence, for the message.
+    preferred : (n_tokens, n_labels) bool, optional
+        Labels that are kept to in each sentence where the rest leaves a sequence of them.
 
     Raises
     ------
@@ -40,6 +46,8 @@ def restrict(
     is_filled = stops > starts
     allowed[starts[is_filled]] &= moves.first
     allowed[stops[is_filled] - 1] &= moves.last
+    if preferred is not None:
+        allowed = _preferring(preferred, allowed, moves.pairs, scores.sent_ptr)
     i, t = kernels.posterior.first_dead_end(scores.sent_ptr, allowed, moves.pairs)
     if i >= 0:
         raise InputError(
@@ -47,6 +55,19 @@ def restrict(
             "from 0). Allow more labels there, or loosen the constraints."
         )
     return forbid(scores, allowed, moves.pairs)
+
+
+def _preferring(preferred: Bools, allowed: Bools, pairs: Bools, sent_ptr: Ints) -> Bools:
+    """What is allowed and preferred; all that is allowed in sentences where these leave no sequence."""
+    both, first = allowed & preferred, 0
+    while first < len(sent_ptr) - 1:
+        i, _ = kernels.posterior.first_dead_end(sent_ptr[first:], both, pairs)
+        if i < 0:
+            break
+        here = slice(sent_ptr[first + i], sent_ptr[first + i + 1])
+        both[here] = allowed[here]
+        first += i + 1
+    return both
 
 
 def forbid(scores: Potentials, allowed: Bools, pairs: Bools | None = None) -> Potentials:
@@ -59,8 +80,15 @@ def forbid(scores: Potentials, allowed: Bools, pairs: Bools | None = None) -> Po
     return replace(scores, node=node, tables=tables, order=max(scores.order, 2), arcs=None)
 
 
-def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequence[Label], first: int = 0) -> Bools:
-    """Mask (n_tokens, n_labels) from the allowed labels of each token.
+class Allowed(NamedTuple):
+    """The labels that a caller allows: masks (n_tokens, n_labels), and which tokens have an entry (n_tokens,)."""
+
+    masks: Bools
+    is_given: Bools
+
+
+def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequence[Label], first: int = 0) -> Allowed:
+    """Masks from the allowed labels of each token.
 
     Parameters
     ----------
@@ -71,7 +99,7 @@ def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequen
     first : number of the first sentence, for messages
     """
     number = {label: i for i, label in enumerate(labels)}
-    masks = np.ones((sum(lengths), len(labels)), bool)
+    masks, is_given = np.ones((sum(lengths), len(labels)), bool), np.zeros(sum(lengths), bool)
     start = 0
     for i, (sentence, length) in enumerate(zip(allowed, lengths, strict=True)):
         if sentence is not None:
@@ -80,8 +108,9 @@ def allowed_masks(allowed: Sequence[Any], lengths: Sequence[int], labels: Sequen
                 if choice is not None:
                     masks[start + t] = False
                     masks[start + t, _numbers(choice, number, f"{where}, token {t}")] = True
+                    is_given[start + t] = True
         start += length
-    return masks
+    return Allowed(masks, is_given)
 
 
 def _listed(sentence: Any, length: int, where: str) -> list[Any]:

@@ -38,7 +38,7 @@ from vcrf.graphs.reading import collect, read_parts, skeletons
 from vcrf.losses import Loss, get_loss
 from vcrf.model.build import build_model
 from vcrf.model.graphs import GraphModel, classes_of
-from vcrf.penalties import FamilyPenalty
+from vcrf.penalties import DEFAULT_POWER, FamilyPenalty
 from vcrf.solvers.result import Callback, SolverResult
 from vcrf.solvers.run import RunOptions
 from vcrf.types import Floats, Label
@@ -181,7 +181,7 @@ class GraphCRF(Trained, BaseEstimator):  # type: ignore[misc] # scikit-learn has
         problem, layout = data.problem, data.problem.layout
         labels = list(dict.fromkeys(label for labels in layout.kinds.labels for label in labels))
         check_characters(problem.text, labels)
-        complexities = family_complexities(self.complexities, problem, self._value("norm"))
+        complexities = family_complexities(self.complexities, problem, self._value("norm"), DEFAULT_POWER)
         penalty = self._penalty(complexities, len(problem.weights))
         result = self._run(data, penalty, start)
         model = build_model(problem, penalty.bind(problem), result, labels, complexities)

@@ -131,7 +131,7 @@ class DevelopmentSet:
         """Whether each counted token (`counted`) has a wrong label under the weights."""
         scores = self.potentials(penalty, features, w)
         if self.moves is not None:
-            scores = restrict(scores, self.moves, self.masks)
+            scores = restrict(scores, self.moves, preferred=self.masks)
         elif self.masks is not None:
             scores = forbid(scores, self.masks)
         return np.asarray(np.concatenate(scores.decode())[self.counted] != self.y)

@@ -187,6 +187,8 @@ class Parameters(SequenceEstimator):
 
     def _check_norms(self) -> None:
         """Refuse norms that cannot be combined with what else is asked for."""
+        if self.norms is not None and not isinstance(self.norms, Mapping):
+            raise InputError(f"`norms` must be {PARAMETERS['norms'].kind.expected}, got {self.norms!r}.")
         norm, power = self._form()["norm"], self._power
         check_norm(norm, self._value("l1_ratio"), power)
         if self.power is not None and norm not in ("lp", "family") and "lp" not in (self.norms or {}).values():
@@ -197,8 +199,6 @@ class Parameters(SequenceEstimator):
             if not is_separable:
                 raise InputError(f"`{name}` needs a norm of single weights, not `norm={norm!r}`: use one of {NORMS}.")
         if self.norms is not None:
-            if not isinstance(self.norms, Mapping):
-                raise InputError(f"`norms` must be {PARAMETERS['norms'].kind.expected}, got {self.norms!r}.")
             for family, name in self.norms.items():
                 if name not in NORMS:
                     raise InputError(f"`norms`: that of {family!r} must be one of {', '.join(NORMS)}, got {name!r}.")

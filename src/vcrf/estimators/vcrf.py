@@ -159,6 +159,8 @@ class VCRF(Trained, Parameters):
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any, start: Any) -> VCRF:
         check_together(X_dev, y_dev)
         patience = self.patience
+        if self.radius is not None and (X_dev is not None or patience is not None):
+            raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
         if patience is not None and X_dev is None:
             X, y, sample_weight, X_dev, y_dev = hold_out(X, y, sample_weight, self.random_state or 0)
         data = self._read(X, y, sample_weight)
@@ -236,8 +238,9 @@ class VCRF(Trained, Parameters):
             Number of parts of X, drawn by `random_state`; each is held out once.
         complexity_strengths, base_strengths : sequence of float, optional
             The grid is all their pairs but (0, 0). By default base strengths of 2, 1, 0.5, 0.25 and 0.1
-            occurrences for norm "l1" and of 0.9, 0.3, 0.09, 0.03 for the others (divided by m sentences), and
-            complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean complexity).
+            occurrences for norms "l1", "group" and "family", and of 0.9, 0.3, 0.09, 0.03 for the others (divided by m
+            sentences), and complexity strengths that add 0, 0.1, 0.3 and 1 to them (divided by m and the families' mean
+            complexity).
         settle : float, optional
             A point ends when 20 passes decrease its objective by less than this share; the rows of the table have
             the certified gaps. None solves every point to `tol`.
@@ -253,6 +256,10 @@ class VCRF(Trained, Parameters):
             The table, its best row (of equal errors the sparsest), and an estimator trained on X there, to `tol`.
         """
         self._check_parameters()
+        if self.radius is not None and settle is not None:
+            raise InputError(
+                "`tune` ends points early, which is not there with `radius`: pass `settle=None`, or leave `radius` out."
+            )
         with scratch.within(self.memory):
             return tune(
                 self, X, y, sample_weight, X_dev, y_dev, folds, complexity_strengths, base_strengths, settle,
@@ -354,36 +361,37 @@ class VCRF(Trained, Parameters):
                 problem, self._penalty(data), data.surrogate, self._running(watch), start, dual_start=self.dual_start
             )
         if self.radius is not None:
-            return self._constrained(data, start, watch)
+            return self._constrained(data, start)
         return solve(
             problem, self._penalty(data), surrogate=data.surrogate, start=start, dual_start=self.dual_start,
             **vars(self._running(watch)),
         )  # fmt: skip
 
-    def _constrained(self, data: TrainingData, start: SolverResult | None, watch: Watch | None) -> SolverResult:
+    def _constrained(self, data: TrainingData, start: SolverResult | None) -> SolverResult:
         """The constrained form, by way of the penalised one."""
         from vcrf.solvers.constrained import solve_constrained
         from vcrf.solvers.working_set import solve
 
-        if watch is not None:
-            raise InputError("`radius` is not there with a development set or `patience`: leave these out.")
         problem, penalty = data.problem, self._penalty(data)
         how, every = self._running(), np.ones(len(data.problem.columns), bool)
         objective = data.surrogate.build(problem, every, how.threads, how.lattice)
 
-        def penalised(factor: float, before: SolverResult | None, tol: float) -> SolverResult:
+        def penalised(factor: float, before: SolverResult | None, tol: float, left: int | None) -> SolverResult:
             return solve(
                 problem, penalty.times(factor), surrogate=data.surrogate, start=before, dual_start=self.dual_start,
-                **vars(replace(how, tol=tol)),
+                **vars(replace(how, tol=tol, max_passes=left)),
             )  # fmt: skip
 
         def value(features: Ints, w: Floats) -> float:
             return float(objective.at(objective.compile(features), w).value)
 
         try:
+            if not objective.is_convex:
+                raise InputError("`radius` needs the label of every token, some are left open: leave it out.")
             return solve_constrained(
-                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=how.tol, start=start
-            )
+                penalised, value, penalty.bind(problem), float(self.radius or 0.0), tol=how.tol,
+                max_passes=how.max_passes, start=start,
+            )  # fmt: skip
         finally:
             objective.close()
 

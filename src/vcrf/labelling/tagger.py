@@ -24,7 +24,7 @@ from vcrf.arguments.open_labels import is_open
 from vcrf.decoding.constraints import as_constraints
 from vcrf.decoding.potentials import Potentials
 from vcrf.decoding.probability import Event, entity_events, log_probabilities, sequence_events, span_events
-from vcrf.decoding.restrict import allowed_masks, forbid, restrict
+from vcrf.decoding.restrict import Allowed, allowed_masks, forbid, restrict
 from vcrf.errors import InputError, not_fitted
 from vcrf.families import Family, NamedFeature
 from vcrf.labelling.trusting import Trusting
@@ -292,15 +292,16 @@ class Tagger(Trusting):
         first = 0
         for block in blocks_of(sentences):
             scores = _score(model, block)
-            masks = None
+            given = None
             if choices is not None:
                 chosen = choices[first : first + len(block)]
-                masks = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
-            masks = _with_known(model, block, masks)
+                given = allowed_masks(chosen, [len(sentence) for sentence in block], model.labels, first)
+            masks = None if given is None else given.masks
+            known = _known_masks(model, block, given)
             if moves is not None and (masks is not None or not moves.is_free):
-                scores = restrict(scores, moves, masks, first)
-            elif masks is not None:
-                scores = forbid(scores, masks)
+                scores = restrict(scores, moves, masks, first, known)
+            elif known is not None:
+                scores = forbid(scores, known)
             yield first, scores if is_own else self._calibrated(scores)
             first += len(block)
 
@@ -359,12 +360,12 @@ def kbest_of(scores: Potentials, k: int) -> Iterator[list[tuple[list[int], float
         yield list(zip(sequences.tolist(), np.exp(np.minimum(values - log_z, 0.0)).tolist(), strict=True))
 
 
-def _with_known(model: Model, sentences: list[Sequence[Any]], masks: Bools | None) -> Bools | None:
-    """Masks with what words may have; a token whose labels are given by the caller may have these."""
+def _known_masks(model: Model, sentences: list[Sequence[Any]], given: Allowed | None) -> Bools | None:
+    """The labels that words may have, if the model knows them; all where the caller gives a token's labels."""
     if model.known is None:
-        return masks
+        return None
     known = model.known.masks(read_text(sentences))
-    return known if masks is None else np.where(masks.all(axis=1, keepdims=True), known, masks)
+    return known if given is None else known | given.is_given[:, None]
 
 
 def _score(model: Model, sentences: list[Sequence[Any]]) -> Potentials:

@@ -84,6 +84,11 @@ def encode_crfsuite(model: Model) -> bytes:
     InputError
         When the model has something that such a file cannot hold.
     """
+    if model.known is not None:
+        raise InputError(
+            "A CRFsuite file cannot hold the labels that words may have (`known_labels`), and would tag otherwise. "
+            "Train without them, or save the model as .vcrf."
+        )
     features, attributes = _features_of(model)
     labels = [_checked_text(label, "label") for label in model.labels]
     for name in attributes:

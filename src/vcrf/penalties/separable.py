@@ -166,15 +166,17 @@ class FamilyPenalty:
         names = [norm] * len(strengths) if isinstance(norm, str) else list(norm)
         for name in dict.fromkeys(names):
             check_norm(name, l1_ratio, power)
+        # A family that is switched off (inf) stays off under every norm: it has that of the others.
+        off = np.isinf(strengths)
+        on = [name for name, is_off in zip(names, off, strict=True) if not is_off]
+        names = [on[0] if on and is_off else name for name, is_off in zip(names, off, strict=True)]
         shares = {"l1": 1.0, "l2": 0.0, "elastic": l1_ratio, "group": 1.0, "lp": 0.0, "family": 0.0}
         ratio = np.array([shares[name] for name in names])
         powers = None
         is_power = "lp" in names or ("family" in names and power < 2.0)
-        if is_power or len({name for name, c in zip(names, strengths, strict=True) if np.isfinite(c)}) > 1:
+        if is_power or len(set(on)) > 1:
             powers = np.array([power if name in ("lp", "family") else 2.0 for name in names])
-        # A family that is switched off (inf) stays off under every norm, and 0 * inf is not a number.
-        off = np.isinf(strengths)
-        finite = np.where(off, 1.0, strengths)
+        finite = np.where(off, 1.0, strengths)  # 0 * inf is not a number
         l1 = np.where(off, np.inf, ratio * finite)
         part = None
         if own is not None:

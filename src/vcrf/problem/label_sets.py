@@ -31,11 +31,6 @@ class AllowedLabels:
         out[np.repeat(np.arange(len(out)), np.diff(self.ptr)), self.labels] = True
         return out
 
-    @property
-    def is_every(self) -> bool:
-        """Whether every token may have every label."""
-        return int(self.cells[-1]) == len(self.of_token) * self.n_labels
-
     def both(self, other: AllowedLabels) -> AllowedLabels:
         """What both allow."""
         pairs, of_token = np.unique(

@@ -16,8 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.penalties import BoundPenalty
+from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import SolverResult, Status
 from vcrf.types import Floats, Ints
+from vcrf.workers import one_blas_thread
 
 _MOST_POINTS = 60
 # A penalised solution is as exact as this share of the gap that is asked for, and more so each time between two others.
@@ -31,7 +33,7 @@ _LOWEST = -3.0
 # Below this mu the constraint is taken to hold of itself.
 _LEAST = 1e-9
 
-Penalised = Callable[[float, "SolverResult | None", float], SolverResult]
+Penalised = Callable[[float, "SolverResult | None", float, "int | None"], SolverResult]
 
 
 class _Seen(NamedTuple):
@@ -54,26 +56,42 @@ def solve_constrained(
     radius: float,
     *,
     tol: float,
+    max_passes: int | None = None,
     start: SolverResult | None = None,
 ) -> SolverResult:
     """Minimise F over Omega(w) <= radius to a certified relative gap.
 
     Parameters
     ----------
-    penalised : minimises F + mu Omega, given mu, a start and a tolerance
+    penalised : minimises F + mu Omega, given mu, a start, a tolerance, and the passes that are left (None: its own
+        limit); F is convex
     value : F at weights of some features
     penalty : Omega
+    max_passes : limit on the passes at all multipliers together (None: 20,000)
     """
+    with one_blas_thread():
+        return _solve(penalised, value, penalty, radius, tol, max_passes, start)
+
+
+def _solve(
+    penalised: Penalised,
+    value: Callable[[Ints, Floats], float],
+    penalty: BoundPenalty,
+    radius: float,
+    tol: float,
+    max_passes: int | None,
+    start: SolverResult | None,
+) -> SolverResult:
     bound, passes, seconds, history, log_mu = 0.0, 0, 0.0, [], 0.0
     below: _Seen | None = None  # inside the radius
     above: _Seen | None = None
     best = SolverResult(
         np.zeros(0, np.int64), np.zeros(0), np.inf, np.inf, np.inf, Status.STALLED, 0, 0.0, [], 0
     )  # fmt: skip
-    share = _SHARE
+    share, ended, most = _SHARE, Status.STALLED, MAX_PASSES if max_passes is None else max_passes
     for n in range(_MOST_POINTS):
         mu = float(np.exp(log_mu))
-        result = start = penalised(mu, start, share * tol)
+        result = start = penalised(mu, start, share * tol, None if max_passes is None else most - passes)
         passes, seconds = passes + result.n_passes, seconds + result.seconds
         history += result.history
         omega = penalty_of(penalty, result.features, result.weights)
@@ -82,7 +100,12 @@ def solve_constrained(
         objective = value(result.features, w)
         if objective < best.objective:
             best = replace(result, weights=w, objective=objective)
+        # Penalised solutions that are as exact as was asked, and none that is near: no multiplier is left.
+        ended = Status.STALLED if result.status is Status.CONVERGED else result.status
         if result.status is Status.INTERRUPTED or best.objective - bound <= tol * best.objective:
+            break
+        if passes >= most:
+            ended = Status.MAX_PASSES
             break
         seen = _Seen(log_mu, float(np.log(max(omega, 1e-300) / radius)))
         below, above = (seen, above) if seen.excess <= 0.0 else (below, seen)
@@ -92,9 +115,7 @@ def solve_constrained(
         if mu < _LEAST:
             break
     gap = max(best.objective - bound, 0.0)
-    is_near = gap <= tol * best.objective
-    ended = Status.STALLED if best.status is Status.CONVERGED else best.status
-    status = Status.CONVERGED if is_near else ended
+    status = Status.CONVERGED if gap <= tol * best.objective else ended
     return replace(best, gap=gap, status=status, n_passes=passes, seconds=seconds, history=history)
 
 

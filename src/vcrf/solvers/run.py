@@ -12,6 +12,7 @@ import numpy as np
 from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import Callback, IterationRecord, SolverResult, Status, Watch
 from vcrf.types import Bools, Floats, Ints
+from vcrf.workers import one_blas_thread
 
 # Ends of a run that weights preferred by a watch do not change.
 _CUT_SHORT = (Status.INTERRUPTED, Status.MAX_PASSES)
@@ -104,6 +105,10 @@ class Run(ABC):
 
     def run(self, start: SolverResult | None) -> SolverResult:
         """Solve, whatever the end."""
+        with one_blas_thread():
+            return self._run(start)
+
+    def _run(self, start: SolverResult | None) -> SolverResult:
         try:
             self._begin(start)
             try:

@@ -219,13 +219,11 @@ class PairPotentials:
     def _mass(self, weights: Floats, found: Visited, is_clamped: bool) -> Floats:
         """Expected counts of labels, or true ones where these are more, (L,); of no use without residuals.
 
-        A pair is no more often than each of its labels.
+        A pair is no more often than each of its labels. Clamped, sentences whose labels are all known count by these:
+        their residuals are 0.
         """
         problem = self.chain.problem
-        of_token = weights[problem.example_of]
-        if is_clamped:
-            of_token = np.where(problem.partial_sentences[problem.example_of], of_token, 0.0)
-        true = np.bincount(problem.y, of_token, problem.n_labels)
+        true = np.bincount(problem.y, weights[problem.example_of], problem.n_labels)
         if not len(found.residuals):
             return np.asarray(true)
         residuals = np.zeros(problem.n_labels)

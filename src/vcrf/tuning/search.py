@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 # Strengths of the default grid, in occurrences: divided by the number of sentences m (and by the mean complexity).
 _SMOOTH = (0.9, 0.3, 0.09, 0.03)
-BASE_OCCURRENCES = {"l1": (2.0, 1.0, 0.5, 0.25, 0.1), "l2": _SMOOTH, "elastic": _SMOOTH}
+# What a gradient, or that of a group or family, has to exceed.
+_THRESHOLD = (2.0, 1.0, 0.5, 0.25, 0.1)
+BASE_OCCURRENCES = {
+    "l1": _THRESHOLD, "group": _THRESHOLD, "family": _THRESHOLD, "l2": _SMOOTH, "elastic": _SMOOTH, "lp": _SMOOTH,
+}  # fmt: skip
 COMPLEXITY_OCCURRENCES = (0.0, 0.1, 0.3, 1.0)
 
 
@@ -201,7 +205,7 @@ def _grid(
     """All pairs but (0, 0), which has no minimum in general, from strong to weak."""
     m, typical = data.problem.text.n_sentences, float(np.mean(data.complexities))
     if base_strengths is None:
-        base_strengths = [c / m for c in BASE_OCCURRENCES.get(norm, BASE_OCCURRENCES["l1"])]
+        base_strengths = [c / m for c in BASE_OCCURRENCES[norm]]
     if complexity_strengths is None:
         complexity_strengths = [c / (m * typical) for c in COMPLEXITY_OCCURRENCES] if typical > 0.0 else [0.0]
     points = {GridPoint(float(c), float(b)) for c in complexity_strengths for b in base_strengths} - {
