@@ -11,7 +11,10 @@ Each table has a name, the folders that it reads, and a function. A folder has `
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -246,6 +249,93 @@ def by_steps(*folders: str) -> Rows:
     return [head, *rows]
 
 
+def settings(folder: str) -> dict[str, dict[str, str]]:
+    """Rule, kappa and eta of every method of a folder, from its command."""
+    words = shlex.split(_run(folder)["command"])
+    given = dict(itertools.pairwise(words))
+    base = {key: given.get(f"--{key}", usual) for key, usual in (("rule", "fobos"), ("kappa", "1"), ("eta", "0.01"))}
+    found = {"paper": base}
+    for spec in (word for option, word in itertools.pairwise(words) if option == "--method"):
+        head, *pairs = spec.split()
+        name, _, origin = head.partition("=")
+        found[name] = found[origin] | dict(pair.replace('"', "").split("=") for pair in pairs)
+    return found
+
+
+def by_setting(folder: str) -> Rows:
+    """The paper's steps with each rule, kappa and eta, chosen on validation, in one run."""
+    head = [
+        "rule", "kappa", "eta", "no penalty", "L1-CRF", "beta", "VCRF", "lambda, beta", "VCRF less L1-CRF",
+        "features with twins, L1-CRF / VCRF",
+    ]  # fmt: skip
+    cells, known = points(folder), settings(folder)
+    (data,) = datasets(cells)
+    rows = []
+    for name, facts in known.items():
+        runs = runs_of(cells, data, name)
+        crf, vcrf = chosen(runs, is_crf=True), chosen(runs)
+        (beta,), (pair,) = ([(p.complexity_strength, p.base_strength) for p in side.chosen] for side in (crf, vcrf))
+        rows.append(
+            [
+                *(facts[key] for key in ("rule", "kappa", "eta")), plain(at(runs, 0.0, 0.0)), plain(crf),
+                f"{beta[1]:g}", plain(vcrf), f"{pair[0]:g}, {pair[1]:g}", less(vcrf, crf), features_of(crf, vcrf),
+            ]
+        )  # fmt: skip
+    rules, kappas = ["fobos", "cumulative", "subgradient"], ["m", "1", "1/m"]
+    return [head, *sorted(rows, key=lambda row: (rules.index(row[0]), kappas.index(row[1]), float(row[2])))]
+
+
+def less(side: Summary, other: Summary) -> str:
+    """Difference of the mean errors."""
+    return f"{(side.token - other.token).mean():+.2f}"
+
+
+def features_of(*sides: Summary) -> str:
+    return " / ".join(rounded(side.mean("n_features")) for side in sides)
+
+
+def by_kappa(of_m: str, of_one: str) -> Rows:
+    """The paper's steps with several kappas, one run: no penalty, or 1e-5 or 1e-4 on one axis.
+
+    A step knows kappa times the strength alone: kappa = 10 and 100 are kappa = 1 at other strengths, and without a
+    penalty there is no kappa.
+    """
+    head = [
+        "data", "kappa", "no penalty", "L1-CRF at 1e-5, 1e-4", "VCRF at 1e-5, 1e-4", "chosen: L1-CRF, VCRF",
+        "VCRF less L1-CRF", "features with twins, L1-CRF / VCRF", "the paper: L1-CRF, VCRF",
+    ]  # fmt: skip
+    rows, cells, ones = [], points(of_m), points(of_one)
+    for name in datasets(cells):
+        (of_m_found,), (of_one_found,) = (runs_of(found, name, "paper").values() for found in (cells, ones))
+        result = paper.RESULTS[NAMES[name]]
+        (free,) = (p for p in of_m_found if p.complexity_strength == p.base_strength == 0.0)
+        for kappa, factor, found in (("1", 1.0, of_one_found), ("10", 10.0, of_one_found), ("100", 100.0, of_one_found),
+                                     ("m", 1.0, of_m_found)):  # fmt: skip
+            crfs, vcrfs = ([p for s in (1e-5, 1e-4) for p in found if on_axis(p, axis, factor * s)] for axis in (1, 0))
+            if len(crfs) == len(vcrfs) == 2:
+                crf, vcrf = Summary([choose([free, *crfs])]), Summary([choose([free, *crfs, *vcrfs])])
+                rows.append(
+                    [
+                        *(NAMES[name], kappa, plain(Summary([free]))),
+                        *(", ".join(plain(Summary([p])) for p in axis) for axis in (crfs, vcrfs)),
+                        *(f"{plain(crf)}, {plain(vcrf)}", less(vcrf, crf), features_of(crf, vcrf)),
+                        f"{result.crf_token.mean:.2f}, {result.vcrf_token.mean:.2f}",
+                    ]
+                )  # fmt: skip
+    return [head, *rows]
+
+
+def on_axis(p: PathPoint, axis: int, strength: float) -> bool:
+    """Whether complexity (0) or base strength (1) is this and the other 0."""
+    pair = p.complexity_strength, p.base_strength
+    return pair[1 - axis] == 0.0 and math.isclose(pair[axis], strength)
+
+
+def _run(folder: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / folder / "run.json").read_text(encoding="utf-8"))
+    return found
+
+
 def eight(folder: str) -> Rows:
     """A part of each data set, the default protocol on the quick grid; chosen on validation."""
     head = [
@@ -309,6 +399,7 @@ BLOCKS = {
     "claim-early": Block(("claim-tamil-early",), at_strengths),
     "claim-steps": Block(("claim-tamil-steps",), by_steps),
     "claim-steps-twitter": Block(("claim-twitter-steps",), by_steps),
+    "claim-kappa": Block(("claim-tamil-kappa",), by_setting),
     "reproduce-claim": Block(("all-quick",), eight),
     "reproduce-noise": Block(("all-quick", "all-noise"), noise),
     "reproduce-default": Block(("default",), default),
@@ -323,12 +414,13 @@ def table(name: str) -> list[str]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """Where a table comes from: one command, or the folders that have theirs."""
+    """Where a table comes from: one command that fits into a line or two, or the folders that have theirs."""
     folders = BLOCKS[name].folders
-    runs = [json.loads((RESULTS / folder / "run.json").read_text(encoding="utf-8")) for folder in folders]
+    runs = [_run(folder) for folder in folders]
     latest = runs[-1]
     listed = ", ".join(f"results/{folder} ({run['commit']})" for folder, run in zip(folders, runs, strict=True))
-    command = latest["command"] if len(runs) == 1 else f"vcrf reproduce, as run.json says of {listed}"
+    is_short = len(runs) == 1 and len(latest["command"]) < 400
+    command = latest["command"] if is_short else f"vcrf reproduce, as run.json says of {listed}"
     return {"command": command, **{key: latest[key] for key in ("version", "commit", "machine")}}
 
 

@@ -38,6 +38,22 @@ def test_tables_are_of_one_version() -> None:
     assert all(run["command"].endswith(f"results/{folder.name}") for run, folder in zip(runs, folders, strict=True))
 
 
+def test_settings_of_methods_are_those_of_the_command() -> None:
+    """What `paper` has, but for what a method names."""
+    found = claim_tables.settings("claim-tamil-kappa")
+    assert len(found) == 11
+    assert found["paper"] == {"rule": "fobos", "kappa": "m", "eta": "0.01"}
+    assert found["1-0.1"] == {"rule": "fobos", "kappa": "1", "eta": "0.1"}
+    assert found["cumulative"] == {"rule": "cumulative", "kappa": "m", "eta": "0.01"}
+
+
+def test_one_run_of_several_is_the_same_run() -> None:
+    """The row of kappa = m and eta = 0.01 is run 0 of the five on the same data."""
+    five = claim_tables.runs_of(claim_tables.points("claim-tamil-steps"), "tamil", "paper")
+    one = claim_tables.runs_of(claim_tables.points("claim-tamil-kappa"), "tamil", "paper")
+    assert one[0] == five[0]
+
+
 def point(complexity: float, base: float, n_active: int, wrong: int) -> PathPoint:
     """A model with so many weights and wrong labels of 1,000."""
     absent: dict[str, Any] = dict.fromkeys(PathPoint._fields, 0) | {"status": "CONVERGED", "families": {}}
