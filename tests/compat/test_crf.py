@@ -359,3 +359,16 @@ def test_limit_asked_for_gives_no_warning(data: Any) -> None:
     """max_iterations stops in silence, as in CRFsuite; the status tells."""
     crf = CRF(c1=0.1, c2=0.1, max_iterations=3, tol=1e-9).fit(*data)
     assert crf.status_.name == "MAX_PASSES"
+
+
+@pytest.mark.parametrize(("c1", "c2", "has_newton"), [(0.05, 0.0, True), (0.5, 0.01, False)])
+def test_newton_steps_come_where_the_gap_needs_them(data: Any, c1: float, c2: float, has_newton: bool) -> None:
+    """By default CRFsuite's rule ends the steps at a small gap; what leaves a larger one, or a `tol`, asks for more."""
+    X, y = data
+    options: dict[str, Any] = {"c1": c1, "c2": c2, "all_possible_transitions": True}
+    found, exact = CRF(**options).fit(X, y), CRF(**options, tol=1e-6).fit(X, y)
+    assert exact.gap_ <= 1e-6 * exact.objective_
+    assert found.gap_ <= 1e-3 * found.objective_
+    assert found.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+    assert ("newton" in [record.phase for record in found.result_.history]) == has_newton
+    assert "newton" in [record.phase for record in exact.result_.history]

@@ -29,7 +29,10 @@ from vcrf.solvers.result import Callback, SolverResult, Status
 from vcrf.types import Label
 
 # CRFsuite's own defaults where a parameter is None.
-_DEFAULT_C1, _DEFAULT_C2 = 0.0, 1.0
+_DEFAULT_C1, _DEFAULT_C2, _DEFAULT_DELTA, _DEFAULT_PERIOD = 0.0, 1.0, 1e-5, 10
+# Ours: the relative gap to stop at, and the one that is small enough where CRFsuite's rule ends the steps. Newton steps
+# from there move the objective by less than that rule does, and take longer than all others.
+_DEFAULT_TOL, _SETTLED_GAP = 1e-4, 1e-3
 
 
 class CRF(SequenceEstimator):
@@ -54,15 +57,16 @@ class CRF(SequenceEstimator):
         Limit on passes over the data. Reaching a limit that was asked for gives no warning: see `status_`.
     verbose : bool
         Write progress to stderr.
-    tol : float
-        Stop when the duality gap is at most tol times the objective.
+    tol : float, optional
+        Stop when the duality gap is at most tol times the objective. None means 1e-4, or up to 1e-3 where CRFsuite's
+        own rule (`period`, `delta`) ends first.
     n_jobs : int, optional
         Threads; None means all cores available.
     callback : callable, optional
         Receives an `IterationRecord` after each round; returning True stops with the best weights so far.
     period, delta : optional
-        As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5); used
-        only where the optimum cannot be certified in reasonable time (see docs/solver.md).
+        As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5). With a `tol`
+        that is given this ends only what cannot be certified in reasonable time (see docs/solver.md); 0 ends nothing.
     min_freq : float, optional
         A pair of an attribute and a label, or of two labels, is left out if its values in training sum up to less.
     model_filename : str, optional
@@ -94,9 +98,9 @@ class CRF(SequenceEstimator):
     Notes
     -----
     Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by `delta` and `period`
-    only where that is out of reach); `predict` always returns a list of lists (which numpy takes for an array of
-    objects); using it before `fit` raises NotFittedError; features with negative values keep their weights; there are
-    no temporary files.
+    only where that is small already, or out of reach); `predict` always returns a list of lists (which numpy takes for
+    an array of objects); using it before `fit` raises NotFittedError; features with negative values keep their weights;
+    there are no temporary files.
 
     Examples
     --------
@@ -140,7 +144,7 @@ class CRF(SequenceEstimator):
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
         *,
-        tol: float = 1e-4,
+        tol: float | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
@@ -198,7 +202,8 @@ class CRF(SequenceEstimator):
         _check_supported(self)
         if self.model_filename is not None:
             check_target(Path(self.model_filename))  # before the training
-        check_kind("tol", PARAMETERS["tol"].kind, self.tol)
+        if self.tol is not None:
+            check_kind("tol", PARAMETERS["tol"].kind, self.tol)
         if self.max_iterations is not None:
             check_kind("max_iterations", COUNT, self.max_iterations)
         check_together(X_dev, y_dev)
@@ -211,9 +216,10 @@ class CRF(SequenceEstimator):
         problem = self._problem(text, labels, classes)
         penalty = self._penalty(problem)
         result = solve(
-            problem, penalty, tol=self.tol, max_passes=self.max_iterations,
+            problem, penalty, tol=_DEFAULT_TOL if self.tol is None else self.tol, max_passes=self.max_iterations,
             threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
-            settle=100.0 * (1e-5 if self.delta is None else self.delta) / (self.period or 10),
+            settle=100.0 * (_DEFAULT_DELTA if self.delta is None else self.delta) / (self.period or _DEFAULT_PERIOD),
+            settled_gap=_SETTLED_GAP if self.tol is None else None,
         )  # fmt: skip
         self.__dict__.pop("_weights", None)
         self.result_, self.n_sentences_ = result, len(sentences)
