@@ -174,6 +174,32 @@ def test_development_data_are_scored(data: Any) -> None:
         CRF().fit(X, y, X_dev=X)
 
 
+def test_last_iteration_has_the_scores_of_held_out_data(data: Any) -> None:
+    """By label and together, under the names that sklearn_crfsuite gives them."""
+    X, y = data
+    crf, theirs = CRF(c2=0.1), sklearn_crfsuite.CRF(c2=0.1)
+    mine, other = (c.fit(X[:30], y[:30], X[30:], y[30:]).training_log_.last_iteration for c in (crf, theirs))
+    assert mine["scores"].keys() == other["scores"].keys()
+    for label, score in other["scores"].items():
+        assert mine["scores"][label].ref == score.ref
+        assert mine["scores"][label][3:] == pytest.approx(score[3:], abs=0.15)
+    for name in ("item_accuracy_float", "instance_accuracy_float", "avg_precision", "avg_recall", "avg_f1"):
+        assert mine[name] == pytest.approx(other[name], abs=0.15)
+    assert mine["item_accuracy_float"] == pytest.approx(crf.dev_score_)
+    assert crf.fit(X, y).training_log_.last_iteration["scores"] == {}
+
+
+def test_tagger_is_one_until_the_next_fit(data: Any) -> None:
+    """A sentence that was set stays; another model has another tagger, and a pickle none."""
+    X, y = data
+    crf = CRF(c2=0.5).fit(X, y)
+    crf.tagger_.set(X[0])
+    assert crf.tagger_.tag() == crf.predict_single(X[0])
+    first = crf.tagger_
+    assert "_crfsuite_tagger" not in pickle.loads(pickle.dumps(crf)).__dict__
+    assert crf.fit(X, y).tagger_ is not first
+
+
 def test_refitting_forgets_the_old_weights(data: Any) -> None:
     """A second fit replaces weights that were looked at before."""
     X, y = data
@@ -186,6 +212,7 @@ def test_refitting_forgets_the_old_weights(data: Any) -> None:
     ("parameters", "message"),
     [
         ({"algorithm": "ap"}, "algorithm='ap' is not offered.*Use algorithm='lbfgs'"),
+        ({"algorithm": "sgd"}, "There is no algorithm 'sgd': use algorithm='lbfgs' or 'l2sgd'"),
         ({"c1": 0.0, "c2": 0.0}, "Set c1 or c2 above 0"),
         ({"c1": "0.1"}, "c1 must be a finite number that is not negative, got '0.1'"),
         ({"min_freq": "2"}, "min_freq must be a finite number that is not negative, got '2'"),

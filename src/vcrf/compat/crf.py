@@ -221,7 +221,7 @@ class CRF(SequenceEstimator):
             settle=100.0 * (_DEFAULT_DELTA if self.delta is None else self.delta) / (self.period or _DEFAULT_PERIOD),
             settled_gap=_SETTLED_GAP if self.tol is None else None,
         )  # fmt: skip
-        self.__dict__.pop("_weights", None)
+        self._forget()
         self.result_, self.n_sentences_ = result, len(sentences)
         self.model_ = build_model(problem, penalty.bind(problem), result, classes)
         self.classes_ = classes
@@ -231,7 +231,11 @@ class CRF(SequenceEstimator):
         if self.max_iterations is None and result.status is not Status.SETTLED:
             warn_unless_converged(result, "max_iterations")
         if X_dev is not None and y_dev is not None:
+            from vcrf.compat.pycrfsuite.logs import score_lines
+
+            X_dev, y_dev = list(X_dev), [list(labels) for labels in y_dev]
             self.dev_score_ = self.score(X_dev, y_dev)
+            self._dev_lines = score_lines(y_dev, self.predict(X_dev), classes)
         return self
 
     def predict(self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None) -> Sequences:
@@ -289,10 +293,8 @@ class CRF(SequenceEstimator):
 
     @property
     def tagger_(self) -> Any:
-        """The model as python-crfsuite's tagger; its labels are str."""
-        from vcrf.compat.pycrfsuite import Tagger
-
-        return Tagger.of_model(self._model()) if self.__sklearn_is_fitted__() else None
+        """The model as python-crfsuite's tagger, one until the next `fit`; its labels are str."""
+        return self._crfsuite_tagger if self.__sklearn_is_fitted__() else None
 
     @property
     def training_log_(self) -> Any:
@@ -312,7 +314,24 @@ class CRF(SequenceEstimator):
             self.classes_ = list(self.model_.labels)
         return hasattr(self, "model_")
 
+    def __getstate__(self) -> Any:
+        state: dict[str, Any] = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_crfsuite_tagger"}
+
     # ---- internal ----
+
+    _dev_lines: tuple[str, ...] = ()  # of the log: scores on the held-out data
+
+    def _forget(self) -> None:
+        """Before another model: what was made of the last one."""
+        for name in ("_weights", "_crfsuite_tagger", "_dev_lines"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _crfsuite_tagger(self) -> Any:
+        from vcrf.compat.pycrfsuite import Tagger
+
+        return Tagger.of_model(self._model())
 
     def _problem(self, text: AttributeText, labels: list[list[Label]], classes: list[Label]) -> Problem:
         families = [Family(name, (NamedFeature(name),)) for name in text.source_names]
@@ -366,7 +385,9 @@ def _candidates(all_possible: bool | None) -> str:
 
 def _check_supported(crf: CRF) -> None:
     """Refuse what would silently train another model, or leave out a file the user waits for."""
-    if crf.algorithm not in (None, "lbfgs", "l2sgd"):
+    if crf.algorithm not in (None, "lbfgs", "l2sgd", "ap", "pa", "arow"):
+        raise InputError(f"There is no algorithm {crf.algorithm!r}: use algorithm='lbfgs' or 'l2sgd'.")
+    if crf.algorithm in ("ap", "pa", "arow"):
         raise InputError(
             f"algorithm={crf.algorithm!r} is not offered: it does not minimise the regularised likelihood. "
             "Use algorithm='lbfgs'; c1 > 0 gives sparse weights."
