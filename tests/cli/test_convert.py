@@ -15,6 +15,7 @@ from vcrf import load
 from vcrf.compat import CRF
 from vcrf.compat.conversion import read_any
 from vcrf.data import SyntheticLanguage
+from vcrf.errors import InputError
 
 sklearn_crfsuite = pytest.importorskip("sklearn_crfsuite")
 pycrfsuite = pytest.importorskip("pycrfsuite")
@@ -83,7 +84,7 @@ def test_commands_on_a_converted_model(old: Any, tmp_path: Path, call: Call) -> 
     assert "transitions" in call("show", model).stdout
     explained = json.loads(call("explain", model, json.dumps(X[0]), "--json").stdout)
     assert [token["label"] for token in explained["tokens"]] == list(old.predict_single(X[0]))
-    assert "transitions" in call("explain", model, json.dumps(X[0]), "--top", 50).stdout
+    assert "the labels of its neighbours" in call("explain", model, json.dumps(X[0]), "--top", 50).stdout
     data = tmp_path / "data.txt"
     lines = [[f"?\tw\\:{t['w']}\ts\\:{t['s']}\tn:{t['n']}" for t in sentence] for sentence in X]
     data.write_text("\n".join("\n".join([*sentence, ""]) for sentence in lines), encoding="utf-8")
@@ -148,3 +149,14 @@ def test_the_call_is_checked(tmp_path: Path, call: Call) -> None:
     assert "bad.txt:1: expected `name` or `name:value`" in result.stderr
     assert "expected a JSON list" in call("explain", path, "[", code=2).stderr
     assert read_any(path).predict(X[:1])
+
+
+def test_a_pickle_of_ours_is_told_what_to_do(tmp_path: Path, call: Call) -> None:
+    """It is not run; `load` of a pickle names `vcrf convert`."""
+    path = tmp_path / "ours.pkl"
+    path.write_bytes(pickle.dumps(CRF(c2=0.5).fit(X[:5], CORPUS.labels[:5])))
+    assert "call `crf.save('new.vcrf')`" in call("convert", path, tmp_path / "new.vcrf", code=2).stderr.replace(
+        "\n", " "
+    )
+    with pytest.raises(InputError, match=r"`vcrf convert old\.pkl new\.vcrf`"):
+        load(path)

@@ -174,6 +174,32 @@ def test_development_data_are_scored(data: Any) -> None:
         CRF().fit(X, y, X_dev=X)
 
 
+def test_last_iteration_has_the_scores_of_held_out_data(data: Any) -> None:
+    """By label and together, under the names that sklearn_crfsuite gives them."""
+    X, y = data
+    crf, theirs = CRF(c2=0.1), sklearn_crfsuite.CRF(c2=0.1)
+    mine, other = (c.fit(X[:30], y[:30], X[30:], y[30:]).training_log_.last_iteration for c in (crf, theirs))
+    assert mine["scores"].keys() == other["scores"].keys()
+    for label, score in other["scores"].items():
+        assert mine["scores"][label].ref == score.ref
+        assert mine["scores"][label][3:] == pytest.approx(score[3:], abs=0.15)
+    for name in ("item_accuracy_float", "instance_accuracy_float", "avg_precision", "avg_recall", "avg_f1"):
+        assert mine[name] == pytest.approx(other[name], abs=0.15)
+    assert mine["item_accuracy_float"] == pytest.approx(crf.dev_score_)
+    assert crf.fit(X, y).training_log_.last_iteration["scores"] == {}
+
+
+def test_tagger_is_one_until_the_next_fit(data: Any) -> None:
+    """A sentence that was set stays; another model has another tagger, and a pickle none."""
+    X, y = data
+    crf = CRF(c2=0.5).fit(X, y)
+    crf.tagger_.set(X[0])
+    assert crf.tagger_.tag() == crf.predict_single(X[0])
+    first = crf.tagger_
+    assert "_crfsuite_tagger" not in pickle.loads(pickle.dumps(crf)).__dict__
+    assert crf.fit(X, y).tagger_ is not first
+
+
 def test_refitting_forgets_the_old_weights(data: Any) -> None:
     """A second fit replaces weights that were looked at before."""
     X, y = data
@@ -186,6 +212,7 @@ def test_refitting_forgets_the_old_weights(data: Any) -> None:
     ("parameters", "message"),
     [
         ({"algorithm": "ap"}, "algorithm='ap' is not offered.*Use algorithm='lbfgs'"),
+        ({"algorithm": "sgd"}, "There is no algorithm 'sgd': use algorithm='lbfgs' or 'l2sgd'"),
         ({"c1": 0.0, "c2": 0.0}, "Set c1 or c2 above 0"),
         ({"c1": "0.1"}, "c1 must be a finite number that is not negative, got '0.1'"),
         ({"min_freq": "2"}, "min_freq must be a finite number that is not negative, got '2'"),
@@ -359,3 +386,16 @@ def test_limit_asked_for_gives_no_warning(data: Any) -> None:
     """max_iterations stops in silence, as in CRFsuite; the status tells."""
     crf = CRF(c1=0.1, c2=0.1, max_iterations=3, tol=1e-9).fit(*data)
     assert crf.status_.name == "MAX_PASSES"
+
+
+@pytest.mark.parametrize(("c1", "c2", "has_newton"), [(0.05, 0.0, True), (0.5, 0.01, False)])
+def test_newton_steps_come_where_the_gap_needs_them(data: Any, c1: float, c2: float, has_newton: bool) -> None:
+    """By default CRFsuite's rule ends the steps at a small gap; what leaves a larger one, or a `tol`, asks for more."""
+    X, y = data
+    options: dict[str, Any] = {"c1": c1, "c2": c2, "all_possible_transitions": True}
+    found, exact = CRF(**options).fit(X, y), CRF(**options, tol=1e-6).fit(X, y)
+    assert exact.gap_ <= 1e-6 * exact.objective_
+    assert found.gap_ <= 1e-3 * found.objective_
+    assert found.objective_ == pytest.approx(exact.objective_, rel=1e-4)
+    assert ("newton" in [record.phase for record in found.result_.history]) == has_newton
+    assert "newton" in [record.phase for record in exact.result_.history]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import warnings
@@ -748,3 +749,20 @@ def test_training_refuses_what_is_no_text(estimator: Any, data: Any, labels: Any
 def test_what_is_no_text_can_be_labelled(fitted: VCRF) -> None:
     """A word that training has not seen, whatever it is."""
     assert len(fitted.predict([["a", NO_TEXT]])[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "c1",
+            "VCRF has no parameter `c1`. Its strength is `base_strength` and its form `norm`; vcrf.compat.CRF has c1",
+        ),
+        ("max_pases", "VCRF has no parameter `max_pases`. Did you mean `max_passes`"),
+        ("zzz", "VCRF has no parameter `zzz`. It has recipe, families"),
+    ],
+)
+def test_unknown_parameters_are_named(name: str, message: str) -> None:
+    """With what may have been meant."""
+    with pytest.raises(TypeError, match=re.escape(message)):
+        VCRF(**{name: 1})

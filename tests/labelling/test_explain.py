@@ -17,6 +17,7 @@ from vcrf.compat import CRF
 from vcrf.errors import InputError
 from vcrf.families import default_families, paper_families
 from vcrf.labelling.explain import explain
+from vcrf.labelling.reasons import shown_token
 from vcrf.labelling.tagger import ModelTagger
 from vcrf.model import Model
 from vcrf.model.build import build_model
@@ -138,3 +139,17 @@ def test_constraints_hold_for_the_runner_up_too() -> None:
         recipe="paper", base_strength=0.01, constraints=[("O", "B-X"), ("O", "I-X"), ("B-X", "B-X"), ("B-X", "O")]
     ).fit(X, y)
     assert {found.runner_up for found in explain(forced, ["c", "b"])} == {"B-X", "I-X"}
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        ("cat", "cat"),
+        ({"bias": 1.0, "word": "cat"}, "cat"),
+        ({"a": 1, "b": "x"}, "a=1, b=x"),
+        ({"a": 1, "b": 2, "c": 3, "d": 4}, "a=1, b=2, c=3, …"),
+    ],
+)
+def test_features_are_shown_by_their_word(token: object, text: str) -> None:
+    """Else by the first of them."""
+    assert shown_token(token) == text

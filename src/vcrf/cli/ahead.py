@@ -68,6 +68,7 @@ def _attributes(_: Any, labels: Any, dicts: Any) -> None:
     tagger = CRF(c1=0.1, c2=0.1, max_iterations=30).fit(dicts, labels)
     tagger.predict(dicts[:2])
     tagger.predict_marginals(dicts[:2])
+    CRF(c1=0.1, c2=0.0, tol=1e-6).fit(dicts, labels)  # Newton steps, where there are few labels
 
 
 _JOBS: tuple[Callable[[Any, Any, Any], None], ...] = (_default, _paper, _three_tags, _attributes)

@@ -29,7 +29,10 @@ from vcrf.solvers.result import Callback, SolverResult, Status
 from vcrf.types import Label
 
 # CRFsuite's own defaults where a parameter is None.
-_DEFAULT_C1, _DEFAULT_C2 = 0.0, 1.0
+_DEFAULT_C1, _DEFAULT_C2, _DEFAULT_DELTA, _DEFAULT_PERIOD = 0.0, 1.0, 1e-5, 10
+# Ours: the relative gap to stop at, and the one that is small enough where CRFsuite's rule ends the steps. Newton steps
+# from there move the objective by less than that rule does, and take longer than all others.
+_DEFAULT_TOL, _SETTLED_GAP = 1e-4, 1e-3
 
 
 class CRF(SequenceEstimator):
@@ -54,15 +57,16 @@ class CRF(SequenceEstimator):
         Limit on passes over the data. Reaching a limit that was asked for gives no warning: see `status_`.
     verbose : bool
         Write progress to stderr.
-    tol : float
-        Stop when the duality gap is at most tol times the objective.
+    tol : float, optional
+        Stop when the duality gap is at most tol times the objective. None means 1e-4, or up to 1e-3 where CRFsuite's
+        own rule (`period`, `delta`) ends first.
     n_jobs : int, optional
         Threads; None means all cores available.
     callback : callable, optional
         Receives an `IterationRecord` after each round; returning True stops with the best weights so far.
     period, delta : optional
-        As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5); used
-        only where the optimum cannot be certified in reasonable time (see docs/solver.md).
+        As in CRFsuite: stop when `period` passes decrease the objective by less than delta (10 and 1e-5). With a `tol`
+        that is given this ends only what cannot be certified in reasonable time (see docs/solver.md); 0 ends nothing.
     min_freq : float, optional
         A pair of an attribute and a label, or of two labels, is left out if its values in training sum up to less.
     model_filename : str, optional
@@ -94,9 +98,9 @@ class CRF(SequenceEstimator):
     Notes
     -----
     Differences from sklearn_crfsuite 0.5, all deliberate: training stops at a certified gap (by `delta` and `period`
-    only where that is out of reach); `predict` always returns a list of lists (which numpy takes for an array of
-    objects); using it before `fit` raises NotFittedError; features with negative values keep their weights; there are
-    no temporary files.
+    only where that is small already, or out of reach); `predict` always returns a list of lists (which numpy takes for
+    an array of objects); using it before `fit` raises NotFittedError; features with negative values keep their weights;
+    there are no temporary files.
 
     Examples
     --------
@@ -140,7 +144,7 @@ class CRF(SequenceEstimator):
         keep_tempfiles: bool = False,
         trainer_cls: Any = None,
         *,
-        tol: float = 1e-4,
+        tol: float | None = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
@@ -198,7 +202,8 @@ class CRF(SequenceEstimator):
         _check_supported(self)
         if self.model_filename is not None:
             check_target(Path(self.model_filename))  # before the training
-        check_kind("tol", PARAMETERS["tol"].kind, self.tol)
+        if self.tol is not None:
+            check_kind("tol", PARAMETERS["tol"].kind, self.tol)
         if self.max_iterations is not None:
             check_kind("max_iterations", COUNT, self.max_iterations)
         check_together(X_dev, y_dev)
@@ -211,11 +216,12 @@ class CRF(SequenceEstimator):
         problem = self._problem(text, labels, classes)
         penalty = self._penalty(problem)
         result = solve(
-            problem, penalty, tol=self.tol, max_passes=self.max_iterations,
+            problem, penalty, tol=_DEFAULT_TOL if self.tol is None else self.tol, max_passes=self.max_iterations,
             threads=n_threads(self.n_jobs), callback=combined_callback(self.callback, self.verbose),
-            settle=100.0 * (1e-5 if self.delta is None else self.delta) / (self.period or 10),
+            settle=100.0 * (_DEFAULT_DELTA if self.delta is None else self.delta) / (self.period or _DEFAULT_PERIOD),
+            settled_gap=_SETTLED_GAP if self.tol is None else None,
         )  # fmt: skip
-        self.__dict__.pop("_weights", None)
+        self._forget()
         self.result_, self.n_sentences_ = result, len(sentences)
         self.model_ = build_model(problem, penalty.bind(problem), result, classes)
         self.classes_ = classes
@@ -225,7 +231,11 @@ class CRF(SequenceEstimator):
         if self.max_iterations is None and result.status is not Status.SETTLED:
             warn_unless_converged(result, "max_iterations")
         if X_dev is not None and y_dev is not None:
+            from vcrf.compat.pycrfsuite.logs import score_lines
+
+            X_dev, y_dev = list(X_dev), [list(labels) for labels in y_dev]
             self.dev_score_ = self.score(X_dev, y_dev)
+            self._dev_lines = score_lines(y_dev, self.predict(X_dev), classes)
         return self
 
     def predict(self, X: Iterable[Any], constraints: Any = None, allowed: Iterable[Any] | None = None) -> Sequences:
@@ -283,10 +293,8 @@ class CRF(SequenceEstimator):
 
     @property
     def tagger_(self) -> Any:
-        """The model as python-crfsuite's tagger; its labels are str."""
-        from vcrf.compat.pycrfsuite import Tagger
-
-        return Tagger.of_model(self._model()) if self.__sklearn_is_fitted__() else None
+        """The model as python-crfsuite's tagger, one until the next `fit`; its labels are str."""
+        return self._crfsuite_tagger if self.__sklearn_is_fitted__() else None
 
     @property
     def training_log_(self) -> Any:
@@ -306,7 +314,24 @@ class CRF(SequenceEstimator):
             self.classes_ = list(self.model_.labels)
         return hasattr(self, "model_")
 
+    def __getstate__(self) -> Any:
+        state: dict[str, Any] = super().__getstate__()
+        return {key: value for key, value in state.items() if key != "_crfsuite_tagger"}
+
     # ---- internal ----
+
+    _dev_lines: tuple[str, ...] = ()  # of the log: scores on the held-out data
+
+    def _forget(self) -> None:
+        """Before another model: what was made of the last one."""
+        for name in ("_weights", "_crfsuite_tagger", "_dev_lines"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def _crfsuite_tagger(self) -> Any:
+        from vcrf.compat.pycrfsuite import Tagger
+
+        return Tagger.of_model(self._model())
 
     def _problem(self, text: AttributeText, labels: list[list[Label]], classes: list[Label]) -> Problem:
         families = [Family(name, (NamedFeature(name),)) for name in text.source_names]
@@ -360,7 +385,9 @@ def _candidates(all_possible: bool | None) -> str:
 
 def _check_supported(crf: CRF) -> None:
     """Refuse what would silently train another model, or leave out a file the user waits for."""
-    if crf.algorithm not in (None, "lbfgs", "l2sgd"):
+    if crf.algorithm not in (None, "lbfgs", "l2sgd", "ap", "pa", "arow"):
+        raise InputError(f"There is no algorithm {crf.algorithm!r}: use algorithm='lbfgs' or 'l2sgd'.")
+    if crf.algorithm in ("ap", "pa", "arow"):
         raise InputError(
             f"algorithm={crf.algorithm!r} is not offered: it does not minimise the regularised likelihood. "
             "Use algorithm='lbfgs'; c1 > 0 gives sparse weights."

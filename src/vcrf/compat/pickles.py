@@ -88,6 +88,11 @@ def crfsuite_in_pickle(data: bytes, name: str) -> tuple[bytes, dict[str, Any]]:
             f"{name}: cannot be read as a pickle: {type(error).__name__}. Expected a .crfsuite or .vcrf file, or an "
             "sklearn_crfsuite.CRF written by pickle or joblib."
         ) from None
+    if b"vcrf.compat.crf" in data:
+        raise InputError(
+            f"{name}: a pickle of vcrf.compat.CRF, which is not run here. Where it can be trusted load it in Python, "
+            "and call `crf.save('new.vcrf')`."
+        )
     models = [item for item in held if isinstance(item, bytes) and item.startswith(MAGIC)]
     if len(models) != 1:
         raise InputError(

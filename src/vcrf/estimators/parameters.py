@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -73,12 +75,31 @@ class TrainingData(NamedTuple):
     build: Callable[..., Model] = build_model  # from a solution to a model
 
 
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    if name in ("c1", "c2"):
+        meant = "Its strength is `base_strength` and its form `norm`; vcrf.compat.CRF has c1 and c2, as CRFsuite"
+    elif close := get_close_matches(name, known):
+        meant = f"Did you mean {' or '.join(f'`{match}`' for match in close)}?"
+        return f"{kind} has no parameter `{name}`. {meant}"
+    else:
+        meant = f"It has {', '.join(known)}"
+    return f"{kind} has no parameter `{name}`. {meant}."
+
+
 class Parameters(SequenceEstimator):
     """The parameters of `VCRF`, which documents them, and what is left open among them settled."""
 
     _fitted_counts = ("n_candidates_", "n_columns_")
     _kind = "crf"  # name of the surrogate
     _recipes = recipes.CRF
+
+    def __new__(cls, *_: Any, **given: Any) -> Any:
+        """Refuse what is no parameter, naming what may have been meant."""
+        known = inspect.signature(cls.__init__).parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+            for name in given.keys() - known.keys():
+                raise TypeError(_unknown(cls.__name__, name, [key for key in known if key != "self"]))
+        return super().__new__(cls)
 
     def __init__(
         self,

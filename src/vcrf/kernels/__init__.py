@@ -161,5 +161,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
+        import_module(f"{__name__}._notice")
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from typing import Any
 from numba.core import event
 
 from vcrf.kernels._cache import are_kept
+from vcrf.kernels._notice import NOTICE
 
 __all__ = ["CompileTime", "are_kept", "watch_compiling"]
 
@@ -42,8 +43,10 @@ class CompileTime(event.Listener):
 def watch_compiling(on_first: Callable[[], None]) -> Iterator[CompileTime]:
     """Call `on_first` when the first kernel is compiled (not found on disk), and measure the time."""
     spent = CompileTime(on_first)
+    NOTICE.n_silent += 1
     event.register("numba:compile", spent)  # type: ignore[no-untyped-call]
     try:
         yield spent
     finally:
+        NOTICE.n_silent -= 1
         event.unregister("numba:compile", spent)  # type: ignore[no-untyped-call]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from vcrf.labelling.explain import Contribution, TokenExplanation
@@ -25,6 +26,9 @@ _KINDS = {
     "title": "begins with a capital", "upper": "is in capitals", "letters": "does not begin with a capital",
     "punctuation": "is a punctuation mark", "hyphen": "has a hyphen", "digit": "has a digit",
 }  # fmt: skip
+# What users call a word among features, and how many of these stand for a token without one.
+_WORDS = ("word", "w", "token", "form", "text", "word.lower()", "lower", "word.lower")
+_MOST_FEATURES = 3
 _NEIGHBOURS = "the labels of its neighbours"
 # The classes of characters of a shape: one of them, several.
 _CHARACTERS = {
@@ -98,11 +102,22 @@ def said_reasons(found: TokenExplanation, tokens: Sequence[object], position: in
 def question(found: TokenExplanation) -> str:
     """The question that the reasons answer."""
     if found.runner_up is None:
-        return f"“{found.token}” can only be {found.label}"
+        return f"“{shown_token(found.token)}” can only be {found.label}"
     return (
-        f"Why is “{found.token}” {found.label} ({shown(found.probability)}) "
+        f"Why is “{shown_token(found.token)}” {found.label} ({shown(found.probability)}) "
         f"and not {found.runner_up} ({shown(found.runner_up_probability)})?"
     )
+
+
+def shown_token(token: object) -> str:
+    """A word; of features the word among them, else the first few."""
+    if not isinstance(token, Mapping):
+        return str(token)
+    for name in _WORDS:
+        if isinstance(token.get(name), str):
+            return str(token[name])
+    features = ", ".join(f"{name}={value}" for name, value in islice(token.items(), _MOST_FEATURES))
+    return f"{features}, …" if len(token) > _MOST_FEATURES else features
 
 
 def shown(probability: float) -> str:
@@ -124,7 +139,7 @@ def _text(contribution: Contribution, tokens: Sequence[object], position: int) -
         return _NEIGHBOURS
     said = _attribute(contribution.attribute)
     away = contribution.position - position
-    return said if away == 0 else f"at “{tokens[contribution.position]}”: {said}"
+    return said if away == 0 else f"at “{shown_token(tokens[contribution.position])}”: {said}"
 
 
 def _attribute(attribute: str) -> str:

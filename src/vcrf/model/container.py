@@ -260,7 +260,10 @@ def _sha256(tensor: Tensor) -> str:
 
 
 def _foreign(name: str) -> InputError:
-    return InputError(f"{name}: not a vcrf model file. Pass a file that `vcrf train` or `save` wrote.")
+    return InputError(
+        f"{name}: not a vcrf model file. Pass a file that `vcrf train` or `save` wrote. A CRFsuite file, or a "
+        "pickle of sklearn_crfsuite.CRF: `vcrf convert old.pkl new.vcrf`."
+    )
 
 
 def _refuse(name: str, reason: str) -> NoReturn:

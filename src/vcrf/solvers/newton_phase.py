@@ -28,10 +28,11 @@ class NewtonPhase:
     is_large_round : whether the last round was with many weights
     most_weights : that Newton steps are taken on
     fineness : share of the least threshold that a Hessian on the automaton has to be fine enough for
+    is_waiting : whether quasi-Newton steps have to settle first
     """
 
-    def __init__(self, run: _WorkingSetRun, is_settling: bool) -> None:
-        self.run, self.n_rest, self.is_large_round = run, 0, False
+    def __init__(self, run: _WorkingSetRun, is_settling: bool, is_waiting: bool) -> None:
+        self.run, self.n_rest, self.is_large_round, self.is_waiting = run, 0, False, is_waiting
         self.policy = NEWTON.for_cost(run.objective.hessian_in_passes)
         self.model: QuadraticModel | None = None
         self.block: QuadraticModel | None = None
@@ -76,7 +77,7 @@ class NewtonPhase:
 
     def may_model(self, n_free: int) -> bool:
         """Whether Newton steps on all weights can be had."""
-        return self.run.objective.has_hessian and 0 < n_free <= self.most_weights
+        return not self.is_waiting and self.run.objective.has_hessian and 0 < n_free <= self.most_weights
 
     def minimise(self, state: State) -> State:
         """Newton steps until the gap on the working set is far below the certified one, or a step does not help."""

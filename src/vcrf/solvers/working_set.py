@@ -48,6 +48,7 @@ def solve(
     callback: Callback | None = None,
     screen: bool = True,
     settle: float | None = None,
+    settled_gap: float | None = None,
     watch: Watch | None = None,
     lattice: str = "auto",
     surrogate: Surrogate | None = None,
@@ -70,6 +71,8 @@ def solve(
     settle : where Newton steps are out of reach (too many weights, or dense above order 2), stop when ten steps
         decrease the objective by less than a tenth of this share (None: a hundred passes by less than tol / 100, and
         the gap has to rest too)
+    settled_gap : with `settle`, Newton steps wait until the others have settled by that rule, and are taken only where
+        the relative gap is then above this (None: they do not wait)
     watch : see `Watch`; its preferred weights are certified and returned
     lattice : "dense", "patterns" or "auto", see `structures.chain.is_dense`
     surrogate : which one, and its loss (None: crf with `costs`)
@@ -82,8 +85,9 @@ def solve(
         choice = crf(problem, costs) if surrogate is None else surrogate
         how = RunOptions(tol, max_passes, threads, callback, watch, lattice)
         run = _WorkingSetRun(
-            problem, penalty.bind(problem), choice, how, screen, settle, gap_moves, has_to_settle, dual_start
-        )
+            problem, penalty.bind(problem), choice, how, screen, settle, gap_moves,
+            settled_gap if has_to_settle else None, has_to_settle, dual_start,
+        )  # fmt: skip
         return run.run(start)
 
 
@@ -119,6 +123,7 @@ class _WorkingSetRun(Run):
         screen: bool,
         settle: float,
         gap_moves: float,
+        settled_gap: float | None,
         has_to_settle: bool,
         dual_start: bool,
     ) -> None:
@@ -137,7 +142,8 @@ class _WorkingSetRun(Run):
         self.quasi_newton = QuasiNewtonPhase(self)
         self.may_ascend = dual_start and penalty.is_smooth_part and not penalty.is_mixed
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
-        self.newton = NewtonPhase(self, has_to_settle)
+        self.settled_gap = settled_gap
+        self.newton = NewtonPhase(self, has_to_settle, settled_gap is not None)
         self.settling = Settling(settle if has_to_settle else 0.0)
         self.excess = np.inf
         self.n_vain, self.least_gap = 0, np.inf
@@ -245,7 +251,8 @@ class _WorkingSetRun(Run):
         if not self.objective.is_convex:
             return
         if self.settling.is_over and self.has_to_settle(state):
-            raise Interrupted(Status.SETTLED)
+            self._end_settled()
+            return
         now = self.objective.n_passes, state.objective, self.gap_at(state.objective)
         n_free = int(np.count_nonzero((state.w != 0.0) | (state.pseudo != 0.0)))
         if self.newton.is_large_round:
@@ -264,8 +271,18 @@ class _WorkingSetRun(Run):
                 if has_model and self.newton.may_model(n_free):
                     self.newton.is_block_enough = False
                 elif self.settle > 0.0:
-                    raise Interrupted(Status.SETTLED)
+                    self._end_settled()
             self.mark = now
+
+    def _end_settled(self) -> None:
+        """The end of the run, unless Newton steps have waited for it, can be had, and are needed."""
+        is_waiting, self.newton.is_waiting = self.newton.is_waiting, False
+        if is_waiting and self.settled_gap is not None and not self.has_to_settle(self.state):
+            self.n_short_scans = 0
+            self.state, _, _ = self._certify(self.state)
+            if self.gap > self.settled_gap * self.state.objective:
+                return
+        raise Interrupted(Status.SETTLED)
 
     def has_to_settle(self, state: State) -> bool:
         """Whether nothing but more quasi-Newton steps could close the gap, and the run was told when to end them."""

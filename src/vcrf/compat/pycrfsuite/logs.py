@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from vcrf.compat.crf import CRF
     from vcrf.solvers.result import IterationRecord
+    from vcrf.types import Label
 
 _ITERATION = re.compile(r"\*{5} (?:Iteration|Epoch) #(\d+) \*{5}\n")
 _SECONDS = re.compile(r"Seconds required: (\d+\.\d+)")
@@ -169,7 +172,8 @@ def training_log(crf: CRF) -> TrainLogParser:
     pieces = [*first_lines(crf), *feature_lines(crf, 0 if facts is None else facts.n_candidates)]
     before = None
     for i, record in enumerate(crf.result_.history, 1):
-        pieces += [*iteration_lines(i, record, before, crf.n_sentences_), "\n"]
+        scores = crf._dev_lines if i == len(crf.result_.history) else ()
+        pieces += [*iteration_lines(i, record, before, crf.n_sentences_), *scores, "\n"]
         before = record
     for piece in [*pieces, *last_lines(crf)]:
         parser.feed(piece)
@@ -200,6 +204,28 @@ def iteration_lines(i: int, record: IterationRecord, before: IterationRecord | N
         f"***** Iteration #{i} *****\n", f"Loss: {record.objective * n_sentences:f}\n",
         f"Active features: {record.n_active}\n", f"Seconds required for this iteration: {max(seconds, 0.0):.3f}\n",
     ]  # fmt: skip
+
+
+def score_lines(
+    y_true: Iterable[Sequence[Label]], y_pred: Iterable[Sequence[Label]], classes: Sequence[Label]
+) -> tuple[str, ...]:
+    """Counts and scores of held-out data, by label and together; labels that training did not see are of no line."""
+    pairs = list(zip(y_true, y_pred, strict=True))
+    tokens = [pair for true, found in pairs for pair in zip(true, found, strict=True)]
+    match = Counter(true for true, found in tokens if true == found)
+    model, ref = Counter(found for _, found in tokens), Counter(true for true, _ in tokens)
+    lines, sums = [], [0.0, 0.0, 0.0]
+    for label in classes:
+        n = match[label], model[label], ref[label]
+        shares = [n[0] / max(n[1], 1), n[0] / max(n[2], 1), 2 * n[0] / max(n[1] + n[2], 1)]
+        sums = [total + share for total, share in zip(sums, shares, strict=True)]
+        told = ", ".join(f"{share:.4f}" if n[2] else "******" for share in shares)  # as CRFsuite has it
+        lines.append(f"    {label}: ({n[0]}, {n[1]}, {n[2]}) ({told})\n")
+    means = ", ".join(f"{total / max(len(classes), 1):f}" for total in sums)
+    right = sum(list(true) == list(found) for true, found in pairs)
+    counts = (("Item", sum(match.values()), len(tokens)), ("Instance", right, len(pairs)))
+    accuracies = [f"{name} accuracy: {a} / {b} ({a / max(b, 1):.4f})\n" for name, a, b in counts]
+    return (*lines, f"Macro-average precision, recall, F1: ({means})\n", *accuracies)
 
 
 def last_lines(crf: CRF) -> list[str]:
