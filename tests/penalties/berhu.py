@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from vcrf.penalties import FamilyPenalty, SharedPenalty
 
 
-@dataclass(frozen=True)
-class Berhu:
+class Berhu(NamedTuple):
     """a |w| + b max(|w| - d, 0)^2 for every feature: weights beyond d cost more and more."""
 
     a: float
