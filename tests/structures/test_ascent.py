@@ -33,7 +33,9 @@ def ascents(draw):
     )
     assume(np.all(np.isfinite(penalty.l1)) and np.all(penalty.l2 > 1e-3))
     chain = case.surrogate().structure
-    ascent = ChainAscent(chain, case.surrogate().loss, case.problem.weights, strengths_of(penalty.bind(case.problem)))
+    ascent = ChainAscent(
+        chain, case.surrogate().loss, case.problem.weights, strengths_of(case.problem, penalty.bind(case.problem))
+    )
     for i in draw(st.lists(st.integers(0, ascent.n_examples - 1), max_size=8)):
         ascent.visit(np.array([i]))
     return case, ascent
@@ -154,7 +156,7 @@ def test_where_there_is_none():
 
 def _has_ascent(tagger, data):
     built = data.surrogate.build(data.problem, np.ones(len(data.problem.columns), bool))
-    return built.ascent(strengths_of(tagger._penalty(data).bind(data.problem))) is not None
+    return built.ascent(strengths_of(data.problem, tagger._penalty(data).bind(data.problem))) is not None
 
 
 def test_only_a_mean_has_one():

@@ -13,7 +13,7 @@ from vcrf.families.text import Text
 from vcrf.model.facts import training_facts
 from vcrf.model.fingerprints import fingerprints
 from vcrf.model.model import FamilyFacts, Model
-from vcrf.penalties.separable import BoundPenalty
+from vcrf.penalties import SharedPenalty
 from vcrf.problem import Candidates, Problem
 from vcrf.solvers.result import SolverResult
 from vcrf.types import Floats, Ints, Label, UInts32, UInts64
@@ -21,7 +21,7 @@ from vcrf.types import Floats, Ints, Label, UInts32, UInts64
 
 def build_model(
     problem: Candidates,
-    penalty: BoundPenalty,
+    penalty: SharedPenalty,
     result: SolverResult,
     labels: Sequence[Label],
     complexities: Floats | None = None,
@@ -92,7 +92,7 @@ class _SourceRows(NamedTuple):
     weights: Floats
 
 
-def split_features(problem: Candidates, penalty: BoundPenalty, features: Ints, w: Floats) -> Entries:
+def split_features(problem: Candidates, penalty: SharedPenalty, features: Ints, w: Floats) -> Entries:
     """Weights of merged features as weights of their attributes, sorted by source."""
     columns, lengths, codes = problem.split_features(features)
     groups = penalty.groups_of(features)
@@ -136,7 +136,7 @@ def _names(problem: Candidates, source: int, columns: Ints, keys: UInts64) -> li
 
 
 def _family_facts(
-    problem: Candidates, penalty: BoundPenalty, entries: Entries, complexities: Floats | None
+    problem: Candidates, penalty: SharedPenalty, entries: Entries, complexities: Floats | None
 ) -> list[FamilyFacts]:
     n = len(problem.families)
     if complexities is None:
@@ -145,7 +145,7 @@ def _family_facts(
     n_active = np.bincount(of_entry, minlength=n)
     mass = np.bincount(of_entry, np.abs(entries.weights), n)
     n_candidates, n_columns = count_candidates(problem), _count_columns(problem)
-    l1, l2 = penalty.penalty.typical_l1, penalty.penalty.typical_l2
+    l1, l2 = penalty.family_strengths
     return [
         FamilyFacts(
             family.name, family.tags, float(complexities[f]), float(l1[f]), float(l2[f]),

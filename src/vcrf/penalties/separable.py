@@ -29,6 +29,7 @@ import numpy as np
 from vcrf import kernels
 from vcrf.errors import InputError
 from vcrf.families.keys import take_rows
+from vcrf.penalties.penalty import SharedPenalty, Squares
 from vcrf.problem import Candidates
 from vcrf.types import Floats, Ints
 
@@ -197,7 +198,16 @@ class FamilyPenalty:
         return BoundPenalty(self, problem)
 
 
-class BoundPenalty:
+def need_families(penalty: object, what: str) -> None:
+    """Refuse a penalty of another form, where a solver needs the strengths of families."""
+    if not isinstance(penalty, FamilyPenalty):
+        raise InputError(
+            f"{what} needs strengths of families, expected a FamilyPenalty, got {type(penalty).__name__}. Penalties of "
+            "other forms are for `solve` and `solve_path` with a smooth surrogate."
+        )
+
+
+class BoundPenalty(SharedPenalty):
     """The penalty of a problem's merged features.
 
     Features of one sort of columns and one kind of parts share a penalty: group = sort * (n_kinds + 1) + k. Columns are
@@ -230,6 +240,7 @@ class BoundPenalty:
             self._add_own(penalty.own, penalty.own.sizes[group % width, first[group // width]], group)
         if uses_counts:
             self.member_l2 = self.member_l2 * (counts[first] ** float(penalty.count_power))[group // width]
+        self.group_thresholds = self._least_l1()
 
     def _sort_columns(self, keys: list[Ints | Floats]) -> Ints:
         """Number the sorts of columns: those that agree in their class and all keys; returns a column of each."""
@@ -257,8 +268,22 @@ class BoundPenalty:
         np.minimum.at(out, group, np.where(self.member_l2 == 0.0, self.member_l1, np.inf))
         return out
 
-    @cached_property
-    def group_thresholds(self) -> Floats:
+    @property
+    def largest_slopes(self) -> Floats | None:
+        """`group_caps`, where families have norms of their own."""
+        return self.group_caps if self.is_mixed else None
+
+    @property
+    def squares(self) -> Squares | None:
+        """The members, where all have an l2 part."""
+        has_squares = self.is_smooth_part and not self.is_mixed
+        return Squares(self.ptr, self.member_l1, self.member_l2) if has_squares else None
+
+    @property
+    def family_strengths(self) -> tuple[Floats, Floats]:
+        return self.penalty.typical_l1, self.penalty.typical_l2
+
+    def _least_l1(self) -> Floats:
         """Smallest l1 of each group's members, inf where the group has none."""
         out = np.full(len(self.ptr) - 1, np.inf)
         filled = self.ptr[1:] > self.ptr[:-1]
@@ -269,10 +294,6 @@ class BoundPenalty:
         column, length, _ = self.problem.split_features(features)
         return np.asarray(self._sorts[column] * (self.problem.n_kinds + 1) + length)
 
-    def thresholds(self, features: Ints) -> Floats:
-        """The l1 part of each feature's merged penalty."""
-        return self.group_thresholds[self.groups_of(features)]
-
     def inverse_l2(self, features: Ints) -> Floats:
         """Sum over each feature's members of 1 / l2, of those that are not switched off: with l2 alone, w = -that g."""
         share = np.where(np.isfinite(self.member_l1), 1.0 / self.member_l2, 0.0)
@@ -282,10 +303,6 @@ class BoundPenalty:
     def column_groups(self, k: int) -> Ints:
         """Group of parts of kind k with each column."""
         return np.asarray(self._sorts * (self.problem.n_kinds + 1) + k)
-
-    def column_thresholds(self, k: int) -> Floats:
-        """Threshold of parts of kind k with each column, inf where there is no such family."""
-        return self.group_thresholds[self.column_groups(k)]
 
     def smooth(self, groups: Ints, w: Floats) -> tuple[float, Floats]:
         """Value and gradient of the penalty less its l1 part: zero for a pure L1 penalty."""

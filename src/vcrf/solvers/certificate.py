@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.penalties import BoundPenalty
+from vcrf.penalties import FeaturePenalty
 from vcrf.types import Floats, Ints
 
 # Looks for the best theta, halving where it lies.
@@ -31,7 +31,7 @@ class Certificate(NamedTuple):
     excess: float
 
 
-def certify(penalty: BoundPenalty, intercept: float, features: Ints, slopes: Floats) -> Certificate:
+def certify(penalty: FeaturePenalty, intercept: float, features: Ints, slopes: Floats) -> Certificate:
     """Best lower bound over theta, from an affine function a + g.w that lies below F everywhere.
 
     Parameters
@@ -43,7 +43,7 @@ def certify(penalty: BoundPenalty, intercept: float, features: Ints, slopes: Flo
     return certify_groups(penalty, intercept, penalty.groups_of(features), slopes)
 
 
-def certify_groups(penalty: BoundPenalty, intercept: float, groups: Ints, slopes: Floats) -> Certificate:
+def certify_groups(penalty: FeaturePenalty, intercept: float, groups: Ints, slopes: Floats) -> Certificate:
     """The same with the penalty's groups of the candidates in place of the candidates."""
     thresholds = penalty.group_thresholds[groups]
     size = np.abs(slopes)
@@ -56,14 +56,15 @@ def certify_groups(penalty: BoundPenalty, intercept: float, groups: Ints, slopes
     return Certificate(max(inside, 0.0, _best_bound(penalty, intercept, groups, size)), worst - 1.0)
 
 
-def _best_bound(penalty: BoundPenalty, intercept: float, groups: Ints, size: Floats) -> float:
+def _best_bound(penalty: FeaturePenalty, intercept: float, groups: Ints, size: Floats) -> float:
     """Max over theta of theta a - Omega*(theta g), which is concave; near the optimum theta is 1.
 
-    Where a member of a column pays l1 alone, theta |g| must not exceed that.
+    Where the penalty's slope has an end, that of a member that pays l1 alone, theta |g| must not exceed it.
     """
     most = 1.0
-    if penalty.is_mixed:
-        most = float(np.min(penalty.group_caps[groups] / np.maximum(size, 1e-300), initial=1.0))
+    caps = penalty.largest_slopes
+    if caps is not None:
+        most = float(np.min(caps[groups] / np.maximum(size, 1e-300), initial=1.0))
     best, first, last, theta = -np.inf, 0.0, most, most
     for _ in range(_HALVINGS):
         value, slope = penalty.conjugate_along(groups, size, theta)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcrf.penalties import BoundPenalty
+from vcrf.penalties import FeaturePenalty
 from vcrf.solvers.policy import MAX_PASSES
 from vcrf.solvers.result import SolverResult, Status
 from vcrf.types import Floats, Ints
@@ -43,7 +43,7 @@ class _Seen(NamedTuple):
     excess: float
 
 
-def penalty_of(penalty: BoundPenalty, features: Ints, w: Floats) -> float:
+def penalty_of(penalty: FeaturePenalty, features: Ints, w: Floats) -> float:
     """Omega."""
     groups = penalty.groups_of(features)
     return penalty.smooth(groups, w)[0] + float(penalty.group_thresholds[groups] @ np.abs(w))
@@ -52,7 +52,7 @@ def penalty_of(penalty: BoundPenalty, features: Ints, w: Floats) -> float:
 def solve_constrained(
     penalised: Penalised,
     value: Callable[[Ints, Floats], float],
-    penalty: BoundPenalty,
+    penalty: FeaturePenalty,
     radius: float,
     *,
     tol: float,
@@ -76,7 +76,7 @@ def solve_constrained(
 def _solve(
     penalised: Penalised,
     value: Callable[[Ints, Floats], float],
-    penalty: BoundPenalty,
+    penalty: FeaturePenalty,
     radius: float,
     tol: float,
     max_passes: int | None,
@@ -119,7 +119,7 @@ def _solve(
     return replace(best, gap=gap, status=status, n_passes=passes, seconds=seconds, history=history)
 
 
-def _inside(penalty: BoundPenalty, result: SolverResult, omega: float, radius: float) -> float:
+def _inside(penalty: FeaturePenalty, result: SolverResult, omega: float, radius: float) -> float:
     """The largest factor, but for rounding, that brings weights inside the radius."""
     if omega <= radius:
         return 1.0

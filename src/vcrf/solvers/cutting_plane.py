@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vcrf import kernels
-from vcrf.penalties import FamilyPenalty
+from vcrf.penalties import FamilyPenalty, need_families
 from vcrf.problem.candidates import Candidates
 from vcrf.solvers.cooling import Cooling, CoolingPoint
 from vcrf.solvers.cut_set import Cuts
@@ -53,6 +53,7 @@ def solve_max(
     from vcrf.solvers.group_cuts import GroupCuttingPlanes
     from vcrf.solvers.simplex_cuts import SimplexCuts
 
+    need_families(penalty, "`solve_max`")
     is_simplex = choice.curve is None and penalty.is_l2_alone and len(problem.weights) <= CUTS.most_simplices
     kind = GroupCuttingPlanes if is_group else SimplexCuts if is_simplex else CuttingPlanes
     return kind(problem, penalty, choice, how).run(start)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vcrf.penalties import BoundPenalty
+from vcrf.penalties import FeaturePenalty
+from vcrf.problem import Candidates
 from vcrf.solvers.policy import ASCENT
 from vcrf.structures.structure import Ascent, Strengths
 from vcrf.types import Floats, Ints
@@ -18,11 +19,14 @@ from vcrf.types import Floats, Ints
 _SEED = 20160
 
 
-def strengths_of(penalty: BoundPenalty) -> Strengths:
-    """A penalty with an l2 part, as dual ascent sees it."""
-    kinds = penalty.problem.kinds
+def strengths_of(problem: Candidates, penalty: FeaturePenalty) -> Strengths | None:
+    """A penalty with an l2 part, as dual ascent sees it; None for one of another form."""
+    squares = penalty.squares
+    if squares is None:
+        return None
+    kinds = problem.kinds
     groups, limits = {k: penalty.column_groups(k) for k in kinds}, {k: penalty.column_thresholds(k) for k in kinds}
-    return Strengths(groups, limits, penalty.ptr, penalty.member_l1, penalty.member_l2)
+    return Strengths(groups, limits, *squares)
 
 
 def rounds(ascent: Ascent) -> Iterator[None]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from vcrf.errors import InputError
-from vcrf.penalties import BoundPenalty, FamilyPenalty
+from vcrf.penalties import BoundPenalty, FamilyPenalty, need_families
 from vcrf.problem import Candidates
 from vcrf.solvers.result import IterationRecord, SolverResult, Status
 from vcrf.solvers.run import Interrupted, Run, RunOptions, Standing
@@ -52,6 +52,7 @@ def solve_family_norms(
 
     Twins of several families must not be merged (`build_problem(merge_twins="families")`).
     """
+    need_families(penalty, "`solve_family_norms`")
     return _FamilyRun(problem, penalty, choice, how, dual_start).run(start)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vcrf.penalties import FamilyPenalty
+from vcrf.penalties import FamilyPenalty, need_families
 from vcrf.problem.graphs import GraphProblem
 from vcrf.solvers.cooling import Cooling, CoolingPoint
 from vcrf.solvers.result import SolverResult, Status
@@ -27,6 +27,7 @@ def solve_graph_max(
     start: SolverResult | None = None,
 ) -> SolverResult:
     """Minimise m3n of graphs to a certified relative gap; parameters as in `working_set.solve`."""
+    need_families(penalty, "`solve_graph_max`")
     return GraphCooling(problem, penalty, choice, how).run(start)
 
 

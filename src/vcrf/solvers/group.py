@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vcrf.errors import BudgetError, InputError
-from vcrf.penalties import FamilyPenalty
+from vcrf.penalties import FamilyPenalty, need_families
 from vcrf.problem import Candidates, PartSpace
 from vcrf.solvers.group_model import Groups, QuasiNewtonModel
 from vcrf.solvers.owlqn import LbfgsMemory
@@ -44,6 +44,7 @@ def solve_group(
     start: SolverResult | None = None,
 ) -> SolverResult:
     """Minimise a smooth surrogate with the group norm; `penalty.l1` has the strengths. Else as `working_set.solve`."""
+    need_families(penalty, "`solve_group`")
     if any(problem.observed_for(k) for k in problem.kinds):
         raise InputError("`norm='group'` takes all labels of an attribute together: use `candidates='all'`.")
     with one_blas_thread():

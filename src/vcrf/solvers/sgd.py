@@ -19,7 +19,7 @@ import numpy as np
 
 from vcrf import kernels
 from vcrf.errors import BudgetError, InputError
-from vcrf.penalties import BoundPenalty, FamilyPenalty
+from vcrf.penalties import BoundPenalty, FamilyPenalty, need_families
 from vcrf.problem import Problem
 from vcrf.solvers.result import SolverResult, Status
 from vcrf.solvers.run import Run, RunOptions, Standing
@@ -78,6 +78,7 @@ def solve_by_steps(
 
 def _check(problem: Problem, penalty: FamilyPenalty, loss: TrainingLoss) -> None:
     """Refuse by name what steps are not written for."""
+    need_families(penalty, "`solve_by_steps`")
     if penalty.has_l2:
         raise InputError("`solver='sgd'` and 'gd' are written for `norm='l1'`: use it, or `solver='certified'`.")
     if loss.automata is not None or loss.picks:

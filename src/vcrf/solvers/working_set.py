@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vcrf.errors import BudgetError
-from vcrf.penalties import BoundPenalty, FamilyPenalty
+from vcrf.penalties import FeaturePenalty, Penalty
 from vcrf.problem import Candidates, Problem
 from vcrf.solvers.certificate import certify, certify_groups
 from vcrf.solvers.dual_start import is_usable, rounds, strengths_of
@@ -38,7 +38,7 @@ MAX_DENSE_CANDIDATES = 50_000_000
 
 def solve(
     problem: Candidates,
-    penalty: FamilyPenalty,
+    penalty: Penalty,
     *,
     costs: Floats | None = None,
     tol: float = 1e-3,
@@ -59,7 +59,7 @@ def solve(
     Parameters
     ----------
     problem : Candidates, a `Problem` of sentences unless a surrogate is given
-    penalty : FamilyPenalty
+    penalty : FamilyPenalty, or one of another form
     costs : (n_sentences,) loss of one wrong label in each sentence (1/length is the normalised Hamming loss)
     tol : stop when gap <= tol * objective
     max_passes : stop after so many passes over the data (None: 20,000; 200 where there is no certificate); the
@@ -93,7 +93,7 @@ def solve(
 
 def solve_path(
     problem: Problem,
-    penalties: Sequence[FamilyPenalty],
+    penalties: Sequence[Penalty],
     *,
     tol: float = 1e-3,
     threads: int = 1,
@@ -117,7 +117,7 @@ class _WorkingSetRun(Run):
     def __init__(
         self,
         problem: Candidates,
-        penalty: BoundPenalty,
+        penalty: FeaturePenalty,
         choice: Surrogate,
         how: RunOptions,
         screen: bool,
@@ -140,7 +140,7 @@ class _WorkingSetRun(Run):
         self.n_short_scans = problem.order
         self.variances: Any = None
         self.quasi_newton = QuasiNewtonPhase(self)
-        self.may_ascend = dual_start and penalty.is_smooth_part and not penalty.is_mixed
+        self.may_ascend = dual_start and penalty.squares is not None
         self.mark = (0, np.inf, np.inf)  # passes, objective and gap when the decrease was last looked at
         self.settled_gap = settled_gap
         self.newton = NewtonPhase(self, has_to_settle, settled_gap is not None)
@@ -210,7 +210,8 @@ class _WorkingSetRun(Run):
 
     def _ascend(self) -> None:
         """Begin where dual ascent ends, if there is one; interrupted, where it is, unless there was a start."""
-        ascent = self.objective.ascent(strengths_of(self.penalty))
+        strengths = strengths_of(self.problem, self.penalty)
+        ascent = None if strengths is None else self.objective.ascent(strengths)
         if ascent is None:
             return
         is_over = not np.any(self.state.w)
