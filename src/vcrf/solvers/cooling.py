@@ -145,7 +145,8 @@ class Cooling(Run):
     ) -> SolverResult:
         from vcrf.solvers.working_set import solve
 
-        return solve(self.problem, penalty, surrogate=choice, start=start, **vars(how))
+        # From the weights of the temperature before, dual ascent only adds features that steps take away again.
+        return solve(self.problem, penalty, surrogate=choice, start=start, dual_start=start is None, **vars(how))
 
     def _is_too_cold(self, smooth: Any, start: SolverResult) -> bool:
         """Whether potentials divided by the temperature leave the range of scaled messages in many examples."""
