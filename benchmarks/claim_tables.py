@@ -294,34 +294,36 @@ def features_of(*sides: Summary) -> str:
     return " / ".join(rounded(side.mean("n_features")) for side in sides)
 
 
-def by_kappa(of_m: str, of_one: str) -> Rows:
+def by_kappa(*folders: str) -> Rows:
     """The paper's steps with several kappas, one run: no penalty, or 1e-5 or 1e-4 on one axis.
 
     A step knows kappa times the strength alone: kappa = 10 and 100 are kappa = 1 at other strengths, and without a
-    penalty there is no kappa.
+    penalty (in the first folder) there is no kappa.
     """
     head = [
         "data", "kappa", "no penalty", "L1-CRF at 1e-5, 1e-4", "VCRF at 1e-5, 1e-4", "chosen: L1-CRF, VCRF",
-        "VCRF less L1-CRF", "features with twins, L1-CRF / VCRF", "the paper: L1-CRF, VCRF",
+        "VCRF less L1-CRF", "features with twins, L1-CRF / VCRF", "the paper: L1-CRF, VCRF; features",
     ]  # fmt: skip
-    rows, cells, ones = [], points(of_m), points(of_one)
-    for name in datasets(cells):
-        (of_m_found,), (of_one_found,) = (runs_of(found, name, "paper").values() for found in (cells, ones))
-        result = paper.RESULTS[NAMES[name]]
-        (free,) = (p for p in of_m_found if p.complexity_strength == p.base_strength == 0.0)
-        for kappa, factor, found in (("1", 1.0, of_one_found), ("10", 10.0, of_one_found), ("100", 100.0, of_one_found),
-                                     ("m", 1.0, of_m_found)):  # fmt: skip
-            crfs, vcrfs = ([p for s in (1e-5, 1e-4) for p in found if on_axis(p, axis, factor * s)] for axis in (1, 0))
-            if len(crfs) == len(vcrfs) == 2:
-                crf, vcrf = Summary([choose([free, *crfs])]), Summary([choose([free, *crfs, *vcrfs])])
-                rows.append(
-                    [
-                        *(NAMES[name], kappa, plain(Summary([free]))),
-                        *(", ".join(plain(Summary([p])) for p in axis) for axis in (crfs, vcrfs)),
-                        *(f"{plain(crf)}, {plain(vcrf)}", less(vcrf, crf), features_of(crf, vcrf)),
-                        f"{result.crf_token.mean:.2f}, {result.vcrf_token.mean:.2f}",
-                    ]
-                )  # fmt: skip
+    models = {settings(folder)["paper"]["kappa"]: points(folder) for folder in folders}
+    (name,) = datasets(points(folders[0]))
+    found = {kappa: runs_of(cells, name, "paper")[0] for kappa, cells in models.items()}
+    free = next(p for p in next(iter(found.values())) if p.complexity_strength == p.base_strength == 0.0)
+    result, features = paper.RESULTS[NAMES[name]], paper.FEATURES[NAMES[name]]
+    theirs = f"{result.crf_token.mean:.2f}, {result.vcrf_token.mean:.2f}; {' / '.join(map(rounded, features[::-1]))}"
+    rows = []
+    for kappa, of, factor in (("1", "1", 1.0), ("10", "1", 10.0), ("100", "1", 100.0), ("m", "m", 1.0)):
+        crfs, vcrfs = (
+            [p for s in (1e-5, 1e-4) for p in found.get(of, []) if on_axis(p, axis, factor * s)] for axis in (1, 0)
+        )
+        if len(crfs) == len(vcrfs) == 2:
+            crf, vcrf = Summary([choose([free, *crfs])]), Summary([choose([free, *crfs, *vcrfs])])
+            rows.append(
+                [
+                    *(NAMES[name], kappa, plain(Summary([free]))),
+                    *(", ".join(plain(Summary([p])) for p in axis) for axis in (crfs, vcrfs)),
+                    *(f"{plain(crf)}, {plain(vcrf)}", less(vcrf, crf), features_of(crf, vcrf), theirs),
+                ]
+            )
     return [head, *rows]
 
 
@@ -400,6 +402,7 @@ BLOCKS = {
     "claim-steps": Block(("claim-tamil-steps",), by_steps),
     "claim-steps-twitter": Block(("claim-twitter-steps",), by_steps),
     "claim-kappa": Block(("claim-tamil-kappa",), by_setting),
+    "claim-basque": Block(("claim-basque-steps",), by_kappa),
     "reproduce-claim": Block(("all-quick",), eight),
     "reproduce-noise": Block(("all-quick", "all-noise"), noise),
     "reproduce-default": Block(("default",), default),
