@@ -8,9 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+<<<<<<< HEAD
 from vcrf.experiments.tasks import PathPoint
+=======
+from vcrf import VCRF
+from vcrf.data import SyntheticLanguage
+from vcrf.experiments.tasks import Point
+>>>>>>> claim
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -60,6 +67,26 @@ def point(complexity: float, base: float, n_active: int, wrong: int) -> PathPoin
     return PathPoint(**absent)._replace(
         complexity_strength=complexity, base_strength=base, n_active=n_active, test_wrong=wrong, test_tokens=1_000
     )
+
+
+def test_axes_have_one_strength() -> None:
+    """0.0001 on the axis of complexities is that of no base strength."""
+    assert claim_tables.on_axis(point(1e-4, 0.0, 1, 1), 0, 10 * 1e-5)
+    assert not claim_tables.on_axis(point(1e-4, 0.0, 1, 1), 1, 1e-4)
+    assert not claim_tables.on_axis(point(1e-4, 1e-4, 1, 1), 0, 1e-4)
+    assert not claim_tables.on_axis(point(0.0, 0.0, 1, 1), 0, 1e-4)
+
+
+def test_kappa_is_a_factor_of_the_strengths() -> None:
+    """What lets the table of kappas read kappa = 10 and 100 off kappa = 1 at other strengths."""
+    corpus = SyntheticLanguage(n_labels=3, n_stems=10).sample(20, seed=1)
+    paper = {"recipe": "paper", "families": "paper", "words": 1, "affix": 1, "solver": "sgd", "eta": 0.05}
+    strengths = {"complexity_strength": 1e-3, "base_strength": 2e-3}
+    as_m = VCRF(**paper, **strengths, kappa="m", max_passes=5, tol=1e9)
+    as_one = VCRF(**paper, **{key: 20 * s for key, s in strengths.items()}, kappa="1", max_passes=5, tol=1e9)
+    models = [model.fit(corpus.tokens, corpus.labels).model_ for model in (as_m, as_one)]
+    assert len(models[0].weights) == len(models[1].weights) > 0
+    np.testing.assert_allclose(models[0].weights, models[1].weights, rtol=1e-9)
 
 
 def test_the_error_of_as_many_weights_is_read_off_the_curve() -> None:
