@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from vcrf.experiments.tasks import PathPoint
-=======
 from vcrf import VCRF
 from vcrf.data import SyntheticLanguage
-from vcrf.experiments.tasks import Point
->>>>>>> claim
+from vcrf.experiments.tasks import PathPoint
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
