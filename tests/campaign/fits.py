@@ -154,7 +154,7 @@ def _row(rng: np.random.Generator) -> list[float]:
 def _draw_compat(rng: np.random.Generator) -> CRF:
     c1, c2 = float(rng.choice([0.0, 0.05, 0.5])), float(rng.choice([0.01, 0.1, 1.0]))
     every = [bool(flag) for flag in rng.random(2) < 0.5]
-    return CRF(c1=c1, c2=c2, all_possible_states=every[0], all_possible_transitions=every[1], delta=0.0)
+    return CRF(c1=c1, c2=c2, all_possible_states=every[0], all_possible_transitions=every[1], delta=0.0, tol=1e-4)
 
 
 def _draw_estimator(rng: np.random.Generator, kind: str, form: str, n_labels: int) -> VCRF:

@@ -184,7 +184,7 @@ def _check_message(message: str) -> None:
     message.encode()
     assert len(message) < 1000, message[:1000]
     assert message.startswith("model: "), message
-    assert message.endswith(("again.", "with `save`.", "`save` wrote.", "with this version.")), message
+    assert message.endswith(("again.", "with `save`.", "`save` wrote.", "new.vcrf`.", "with this version.")), message
 
 
 # ------------------------------------------------------------------------------------ what is asked

@@ -920,7 +920,7 @@ def test_what_does_not_fit_is_refused(case, content):
     with pytest.raises(InputError, match=message) as caught:
         estimator_file.from_buffer(forged_content, "file.vcrf")
     assert str(caught.value).startswith("file.vcrf: ")
-    assert str(caught.value).endswith(("again.", "with `save`.", "`save` wrote."))
+    assert str(caught.value).endswith(("again.", "with `save`.", "`save` wrote.", "new.vcrf`."))
 
 
 def test_all_readers_refuse_the_same(content, tmp_path):

@@ -229,7 +229,7 @@ def test_the_policy_limits_the_size_of_models(n, expected):
     problem = build_problem(intern_sentences([["a"]]), np.zeros(1, np.uint32), 2, paper_families(0, 2, 0))
     penalty = FamilyPenalty(np.full(len(problem.families), 0.1), np.zeros(len(problem.families)))
     run = working_set._WorkingSetRun(
-        problem, penalty.bind(problem), crf(problem), RunOptions(1e-6), True, 1e-3, 0.0, True, True
+        problem, penalty.bind(problem), crf(problem), RunOptions(1e-6), True, 1e-3, 0.0, None, True, True
     )
     assert run.newton.may_model(n) == expected
 

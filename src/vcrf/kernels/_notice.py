@@ -33,7 +33,7 @@ class Notice(event.Listener):
         """A kernel, or one that it calls: a long one is told of before it ends."""
         if self._depth == 0:
             function = getattr(event.data.get("dispatcher"), "py_func", None)
-            self._is_ours = getattr(function, "__module__", "").startswith("vcrf.")
+            self._is_ours = (getattr(function, "__module__", None) or "").startswith("vcrf.")
             self._began = time.perf_counter()
         self._depth += 1
         self._look()
