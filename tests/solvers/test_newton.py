@@ -66,7 +66,7 @@ def model_value(matrix, g, w, c, d):
 
 
 def least_value(matrix, g, w, c):
-    """Least value of the model: L-BFGS-B on w + d = p - q with p, q >= 0, from w and from 0."""
+    """Least value of the model: L-BFGS-B on w + d = p - q with p, q >= 0, from w and from 0, then by coordinates."""
     n = len(g)
 
     def objective(z):
@@ -79,8 +79,22 @@ def least_value(matrix, g, w, c):
     for start in (w, np.zeros(n)):
         z = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
         found = minimize(objective, z, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * (2 * n), options=options)
-        values.append(model_value(matrix, g, w, c, found.x[:n] - found.x[n:] - w))
+        # Its line search may give up early: steps along one coordinate are exact and never go up.
+        values.append(model_value(matrix, g, w, c, by_coordinates(matrix, g, w, c, found.x[:n] - found.x[n:]) - w))
     return min(values)
+
+
+def by_coordinates(matrix, g, w, c, u):
+    """Go on from u = w + d: each coordinate in turn at its best, until nothing moves."""
+    u, rest = u.copy(), g - matrix @ w
+    for _ in range(300):
+        before = u.copy()
+        for j in range(len(u)):
+            slope = rest[j] + matrix[j] @ u - matrix[j, j] * u[j]
+            u[j] = -np.sign(slope) * max(abs(slope) - c[j], 0.0) / matrix[j, j]
+        if np.array_equal(u, before):
+            break
+    return u
 
 
 @many
